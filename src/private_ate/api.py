@@ -15,11 +15,9 @@ from typing import cast
 from private_ate._version import VERSION
 from private_ate.arguments import parse_memory
 from private_ate.charging import Approval, Payer, bill_for, charge_and_make, payer_for, person_held
-from private_ate.data.inputs import resolve_domain, unasked_outcomes
+from private_ate.data.files import MEMORY_LIMIT
+from private_ate.data.inputs import Covariates, refuse_person, resolve_domain, unasked_outcomes
 from private_ate.data.missing_rules import Reading, neighbours_note, rule_notes
-from private_ate.data.persons import refuse_person
-from private_ate.data.requested_columns import Covariates
-from private_ate.data.streams import MEMORY_LIMIT
 from private_ate.domain import Domain, SamplingWeights, Survival, Treatment
 from private_ate.effects.estimate import Estimate
 from private_ate.effects.to_release import About, release_of

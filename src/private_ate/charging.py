@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
-from private_ate.data.inputs import Outline, settle_names
-from private_ate.data.requested_columns import Covariates
+from private_ate.data.inputs import Covariates, Outline, settle_names
 from private_ate.data.tables import Columns, schema_of
 from private_ate.domain import (
     Categories,

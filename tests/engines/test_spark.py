@@ -22,7 +22,7 @@ from private_ate import (
     estimate_ate,
 )
 from private_ate.baselines.strata import OneCell, _count_cells
-from private_ate.data.tables import read_table
+from private_ate.data.files import read_table
 from private_ate.engines.local import LocalStudy
 from private_ate.engines.spark import SparkStudy, _add_up
 from private_ate.engines.spark_table import SparkColumns, is_spark_frame

@@ -21,7 +21,7 @@ from private_ate.settings import LedgerNote
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from private_ate.data.requested_columns import Covariates
+    from private_ate.data.inputs import Covariates
     from private_ate.domain import Domain
     from private_ate.release import Release
     from private_ate.release.public_facts import PublicFacts

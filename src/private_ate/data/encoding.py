@@ -65,7 +65,7 @@ R = TypeVar("R", bound="DataclassInstance")
 _COLUMNS: Final = ("treatment", "outcome", "takes_part", "observed", "weights", "steps")
 
 
-def columns_of(rows: DataclassInstance) -> dict[str, npt.NDArray[Any]]:
+def columns_of(rows: object) -> dict[str, npt.NDArray[Any]]:
     """Return the arrays with an entry per row that encoded rows hold, but further outcomes."""
     held = {name: getattr(rows, name, None) for name in _COLUMNS}
     return {name: column for name, column in held.items() if column is not None}

@@ -8,10 +8,8 @@ import numpy as np
 
 from private_ate.arrays import Integers
 from private_ate.data.encoding import encode_rows, read_outcome
-from private_ate.data.inputs import PreparedTable, prepare_table
+from private_ate.data.inputs import Covariates, PreparedTable, prepare_table
 from private_ate.data.missing_rules import Reading
-from private_ate.data.requested_columns import Covariates
-from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Table
 from private_ate.diagnostics.lost_values import count_lost
 from private_ate.diagnostics.noiseless import noiseless_estimate
@@ -123,15 +121,13 @@ def _refuse_outcomes(domain: Domain | None, outcome: str | None) -> None:
 
 
 def _with_outcomes(
-    table: PreparedTable[Table | StreamedTable],
+    table: PreparedTable[Table],
 ) -> tuple[LocalStudy, np.ndarray]:
     """Return the public study of rows that have an outcome, and those clipped to their bounds."""
     study = LocalStudy.encode_public(table.table, table.domain, None, table.lenient)
     bounds = table.domain.bounds
     outcome = table.domain.outcome
-    chunks = (
-        [table.table] if isinstance(table.table, Table) else table.table.chunks([outcome.column])
-    )
+    chunks = table.table.chunks([outcome.column])
     values = np.concatenate([read_outcome(chunk, outcome) for chunk in chunks])
     if values.size > study.size:
         values = values[_kept_rows(table)]
@@ -217,7 +213,7 @@ def diagnose_ate(  # noqa: PLR0913  # one keyword per question a curator answers
 
 def _without_noise(
     study: LocalStudy,
-    prepared: PreparedTable[Table | StreamedTable],
+    prepared: PreparedTable[Table],
     release: Release,
     options: object | None,
 ) -> WithoutNoise | None:
@@ -243,7 +239,7 @@ def _without_noise(
 
 def _run_silently(
     study: LocalStudy,
-    prepared: PreparedTable[Table | StreamedTable],
+    prepared: PreparedTable[Table],
     release: Release,
     options: object | None,
 ) -> WithoutNoise | None:
@@ -304,11 +300,11 @@ def _arm_pool(study: LocalStudy) -> tuple[LocalArmPool, MultinomialModel]:
     return public.arm_pool(model.coefficients), model
 
 
-def _kept_rows(prepared: PreparedTable[Table | StreamedTable]) -> np.ndarray:
+def _kept_rows(prepared: PreparedTable[Table]) -> np.ndarray:
     """Return which rows an encoding keeps, by another look at them."""
     table, domain = prepared.table, prepared.domain
     columns = [domain.treatment.column, *domain.covariates]
-    chunks = table.chunks(columns) if isinstance(table, StreamedTable) else [table]
+    chunks = table.chunks(columns)
     kept = []
     for chunk in chunks:
         found = encode_rows(chunk, domain, prepared.lenient, outcome=False).found

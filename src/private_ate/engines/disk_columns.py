@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from private_ate.arrays import Bits
 from private_ate.data.encoding import EncodedRows, columns_of, encode_rows, map_columns
+from private_ate.data.files import StreamedTable
 from private_ate.data.missing_rules import MissingRules, Reading
-from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Table
 from private_ate.data.validate_public import PublicCounts, settle_public
 from private_ate.domain import Domain, Interval
@@ -83,7 +83,7 @@ class CompactColumns:
 
 
 def encode_columns(
-    table: Table | StreamedTable,
+    table: Table,
     domain: Domain,
     *,
     outcome: bool,
@@ -123,7 +123,7 @@ def _encode_stream(
     outcome: bool,
     progress: Callable[[str, int, int], None] | None,
     reading: Reading | None,
-) -> tuple[EncodedRows, dict[str, Bits], PublicCounts]:
+) -> tuple[EncodedRows, Mapping[str, Bits], PublicCounts]:
     """Encode a file chunk by chunk; the memory in use is that of a chunk."""
     columns = domain.columns if outcome else domain.public_columns
     for name in columns:
@@ -175,8 +175,8 @@ def _found(rows: EncodedRows) -> tuple[Mapping[str, Bits], PublicCounts]:
 def reorder_rows(columns: Any, order: npt.NDArray[np.int64]) -> Any:  # noqa: ANN401  # an array or compact columns
     """Return a copy of columns with their last axis in another order, on disk if they were."""
     if isinstance(columns, CompactColumns):
-        parts = (reorder_rows(part, order) for part in (columns.numbers, columns.indicators))
-        return CompactColumns(*parts, columns.is_number)
+        numbers = reorder_rows(columns.numbers, order)
+        return CompactColumns(numbers, reorder_rows(columns.indicators, order), columns.is_number)
     copy = _room_like(columns, (*columns.shape[:-1], order.size), columns.dtype.type)
     for source, target in zip(np.atleast_2d(columns), np.atleast_2d(copy), strict=True):
         np.take(source, order, out=target, mode="clip")  # other modes would copy once more

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from private_ate.arrays import Bits, Codes, Floats, Integers
 from private_ate.data.encoding import FurtherOutcome, map_columns
 from private_ate.data.missing_rules import MissingRules, Reading
-from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Table
 from private_ate.domain import Domain, Outcome
 from private_ate.engines.disk_columns import CompactColumns, encode_columns, reorder_rows
@@ -71,7 +70,7 @@ class LocalStudy:
     @classmethod
     def encode(
         cls,
-        table: Table | StreamedTable,
+        table: Table,
         domain: Domain,
         progress: Progress | None = None,
         reading: Reading | None = None,
@@ -86,7 +85,7 @@ class LocalStudy:
     @classmethod
     def encode_public(
         cls,
-        table: Table | StreamedTable,
+        table: Table,
         domain: Domain,
         progress: Progress | None = None,
         reading: Reading | None = None,
@@ -98,7 +97,7 @@ class LocalStudy:
     @classmethod
     def _encoded(
         cls,
-        table: Table | StreamedTable,
+        table: Table,
         domain: Domain,
         progress: Progress | None,
         reading: Reading | None,
@@ -253,7 +252,7 @@ class LocalStudy:
         self, kind: type, compute: Callable[[slice], npt.NDArray[Any]], step: int | None = None
     ) -> npt.NDArray[Any]:
         """Return a column that is computed for one run of rows after the other, on threads."""
-        column = np.empty(self.size, dtype=kind)
+        column: npt.NDArray[Any] = np.empty(self.size, dtype=kind)
         size = step or _BLOCK_ROWS
 
         def run(start: int) -> None:

@@ -12,12 +12,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Required, TypedDict
 
 from private_ate.data.csv_file import CsvFile
-from private_ate.data.files import without_words
-from private_ate.data.inputs import Outcomes, Outline, read_rows, settle_domain, settle_names
+from private_ate.data.files import open_schema, without_words
+from private_ate.data.inputs import (
+    Covariates,
+    Outcomes,
+    Outline,
+    most_rows,
+    read_rows,
+    settle_domain,
+    settle_names,
+)
 from private_ate.data.missing_rules import Reading
-from private_ate.data.persons import most_rows
-from private_ate.data.requested_columns import Covariates
-from private_ate.data.streams import open_schema
 from private_ate.data.workbooks import ExcelFile
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress

@@ -1,7 +1,7 @@
 """A table on Spark: names and types, how a file opens, its lines, and a look at public columns.
 
 Spark's own reader of comma-separated values lets a quoted field run over lines and a carriage
-return end one. Here Spark cuts files at line feeds only and ``data.csv_records`` reads each line,
+return end one. Here Spark cuts files at line feeds only and ``data.csv_file`` reads each line,
 as it does on one machine; the data frame of such a file holds names alone. Where Spark splits a
 file follows the lengths of lines, so encoded rows are gathered by their place in the file into
 blocks of a fixed number of rows: neighbours have the same blocks, in the same order, on the same
@@ -22,13 +22,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from private_ate.data.csv_file import CsvFile
-from private_ate.data.csv_records import marked_encoding, parse_lines, split_header
+from private_ate.data.csv_file import CsvFile, marked_encoding, parse_lines, split_header
 from private_ate.data.encoding import encode_rows, mark_missing
-from private_ate.data.files import Kind
-from private_ate.data.formats import is_foreign
+from private_ate.data.files import FOREIGN
 from private_ate.data.missing_rules import Reading
-from private_ate.data.tables import Table, declare_labels, require_column, table_of
+from private_ate.data.tables import Kind, Table, declare_labels, require_column, table_of
 from private_ate.data.validate_public import PublicCounts
 from private_ate.data.workbooks import ExcelFile
 from private_ate.domain import Categories, Domain, Interval
@@ -174,7 +172,9 @@ def is_spark_frame(data: object) -> bool:
 def read_frame(file: str | CsvFile | ExcelFile, master: str | None = None) -> SparkColumns:
     """Open a CSV or Parquet file, or a directory of them, as a Spark data frame."""
     path = file if isinstance(file, str) else file.path
-    if isinstance(file, ExcelFile) or (isinstance(file, str) and is_foreign(Path(path))):
+    if isinstance(file, ExcelFile) or (
+        isinstance(file, str) and Path(path).suffix.lower() in FOREIGN
+    ):
         msg = "Spark reads CSV and Parquet files; save the table as Parquet, or use engine 'local'"
         raise ArgumentError(msg)
     if isinstance(file, CsvFile) and (file.skip_rows or file.encoding == "utf-16"):

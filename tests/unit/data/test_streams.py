@@ -20,7 +20,7 @@ from private_ate import (
     plan_ate,
 )
 from private_ate.arguments import parse_memory
-from private_ate.data.streams import StreamedTable, open_table
+from private_ate.data.files import StreamedTable, open_table
 from private_ate.engines.disk_columns import CompactColumns, encode_columns
 from private_ate.engines.local import LocalStudy
 
@@ -81,7 +81,7 @@ def test_ranges_are_looked_up_in_one_pass_over_the_chunks(folder, name):
 def test_plans_and_exact_effects_read_files_that_are_streamed(folder, monkeypatch):
     path = folder / "study.csv"
     before = exact_effect(path, domain=DOMAIN), plan_ate(path, domain=DOMAIN, level="sample")
-    monkeypatch.setattr("private_ate.data.streams._TEXT_COPIES", 1 << 40)
+    monkeypatch.setattr("private_ate.data.files._TEXT_COPIES", 1 << 40)
 
     assert isinstance(open_table(path), StreamedTable)
     after = exact_effect(path, domain=DOMAIN), plan_ate(path, domain=DOMAIN, level="sample")
