@@ -3,8 +3,8 @@
 from fractions import Fraction
 
 from private_ate import Binary, Domain, Interval, Treatment
-from private_ate.effects.contrasts import AboutArms
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Quantity
+from private_ate.effects.table import AboutArms
 from private_ate.effects.to_release import About, release_of
 from private_ate.methods.blocks.settings import BlocksArmsSettings
 from private_ate.methods.calibrated.settings import CalibratedArmsSettings

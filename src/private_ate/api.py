@@ -15,6 +15,7 @@ from typing import cast
 from private_ate._version import VERSION
 from private_ate.arguments import parse_memory
 from private_ate.charging import Approval, Payer, bill_for, charge_and_make, payer_for, person_held
+from private_ate.codec import encode
 from private_ate.data.files import MEMORY_LIMIT
 from private_ate.data.inputs import Covariates, refuse_person, resolve_domain, unasked_outcomes
 from private_ate.data.missing_rules import Reading, neighbours_note, rule_notes
@@ -27,7 +28,6 @@ from private_ate.engines.spark import SparkStudy
 from private_ate.engines.spark_table import is_spark_frame
 from private_ate.engines.threads import single_threaded_blas
 from private_ate.errors import ArgumentError, PrivateAteError
-from private_ate.facts import Facts, with_notes
 from private_ate.ledger.ledger import Ledger
 from private_ate.methods.composition import method_for, refuse_gaps, takes
 from private_ate.methods.options import options_from_texts, with_deviations
@@ -36,7 +36,7 @@ from private_ate.methods.probability import probability_note, require_covariate
 from private_ate.methods.registry import METHODS, Method
 from private_ate.methods.subgroups.method import estimate_subgroups
 from private_ate.methods.survival.method import estimate_survival
-from private_ate.parameters import SurvivalQuantity
+from private_ate.parameters import Bounds, Design, Estimand, SurvivalQuantity, Target
 from private_ate.privacy.accounting import concentrated_budget
 from private_ate.privacy.budget import Guarantee, parse_epsilon
 from private_ate.privacy.entropy import entropy_for
@@ -44,10 +44,10 @@ from private_ate.privacy.levels import Level, adjacency_of, has_public_covariate
 from private_ate.privacy.metrics import Cost
 from private_ate.privacy.noise import Noise, Recorder
 from private_ate.privacy.quantization import require_rows
-from private_ate.release import Release
+from private_ate.release.release import Release
 from private_ate.release.spending import list_steps, tell_rounding
-from private_ate.request import Bounds, Design, Estimand, Request, Target, among_arm
-from private_ate.settings import plain_settings, with_declared
+from private_ate.request import Request, among_arm
+from private_ate.settings import Facts, with_notes
 
 __all__ = [
     "METHODS",
@@ -249,7 +249,6 @@ def estimate_ate(  # noqa: PLR0913  # one keyword per question that a user answe
             )
         return replace(
             made,
-            settings=plain_settings(with_notes(made.settings, _person_note(request))),
             dataset=request.dataset or made.dataset,
             dataset_version=request.dataset_version or made.dataset_version,
             released_at=asked_at if request.seed is None else None,
@@ -320,12 +319,13 @@ def estimate_study(
             leaves_out=takes(method.name, request.level, "undeclared"),
             is_adjusted=estimate.is_adjusted and request.design != "randomized",
         ),
+        *_person_note(request),
     )
     known = study.domain
     labels = {name: text for name, text in known.column_labels.items() if name in known.columns}
-    settings = with_declared(
-        with_notes(estimate.settings, notes), binary=known.bounds.is_binary, labels=labels
-    )
+    settings = encode(with_notes(estimate.settings, notes))
+    settings |= {"binary_outcome": True} if known.bounds.is_binary else {}
+    settings |= {"column_labels": labels} if labels else {}
     estimate = replace(estimate, settings=settings)
     about = _about(study, request, estimate, is_declared=not void)
     return release_of(

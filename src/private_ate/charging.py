@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
+from private_ate.codec import encode
 from private_ate.data.inputs import Covariates, Outline, settle_names
 from private_ate.data.tables import Columns, schema_of
 from private_ate.domain import (
@@ -45,9 +46,9 @@ from private_ate.ledger.roles import Use
 from private_ate.methods.registry import Method
 from private_ate.privacy.budget import parse_delta
 from private_ate.privacy.levels import has_public_covariates
-from private_ate.release import Release
+from private_ate.release.release import Release
 from private_ate.request import Request
-from private_ate.settings import LedgerNote, with_ledger_note
+from private_ate.settings import LedgerNote
 
 __all__ = [
     "Approval",
@@ -183,7 +184,7 @@ class ChargeOnce:
         )
         noted = replace(
             release,
-            settings=with_ledger_note(release.settings, note),
+            settings={**release.settings, "ledger": encode(note)},
             dataset=release.dataset or self.charge.dataset,
         )
         also = None if self.approval is None else self.approval.on_release

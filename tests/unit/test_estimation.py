@@ -16,8 +16,7 @@ from private_ate import (
     estimate_ate,
 )
 from private_ate.api import METHODS, Method, estimate_study, options_from_texts
-from private_ate.effects.estimate import Estimate
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Estimate, Quantity
 from private_ate.engines.local import LocalStudy
 from private_ate.models.logistic import gradient_steps
 from private_ate.request import Request

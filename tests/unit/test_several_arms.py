@@ -18,7 +18,7 @@ from private_ate import (
     risk_ratio,
     standard_error,
 )
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Quantity
 from private_ate.errors import ArgumentError
 from private_ate.release.intervals import noise_draws
 from smoking import (

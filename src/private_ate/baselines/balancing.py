@@ -18,12 +18,12 @@ import numpy as np
 from private_ate.arguments import exact_shares, real_number, settle
 from private_ate.arrays import Floats, Integers
 from private_ate.baselines.estimand_weights import POPULATIONS, balancing_weights
-from private_ate.effects.estimate import Estimate
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Estimate, Quantity
 from private_ate.methods.composition import options_of
 from private_ate.models.private_balancing import BalancingObjective
 from private_ate.models.private_logistic import LogisticObjective, PrivateFit
 from private_ate.models.standardization import Scaling
+from private_ate.parameters import Estimand
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import (
     OUTCOME_BITS,
@@ -32,9 +32,9 @@ from private_ate.privacy.quantization import (
     quantize_weights,
     weighted_sum,
 )
-from private_ate.release import Pair
 from private_ate.release.intervals import fixed_uniforms
-from private_ate.request import Estimand, Request
+from private_ate.release.metadata import Pair
+from private_ate.request import Request
 from private_ate.settings import ABSENT, Absent, Settings
 from private_ate.study import Block, Study
 

@@ -29,15 +29,15 @@ from private_ate.baselines.strata import (
     release_cells,
     release_strata,
 )
-from private_ate.effects.estimate import Estimate
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Estimate, Quantity
 from private_ate.errors import ArgumentError
 from private_ate.methods.composition import options_of
 from private_ate.models.private_logistic import LogisticObjective
 from private_ate.models.standardization import release_scaling
+from private_ate.parameters import Estimand
 from private_ate.privacy.noise import Noise
-from private_ate.release import Pair
-from private_ate.request import Estimand, Request
+from private_ate.release.metadata import Pair
+from private_ate.request import Request
 from private_ate.settings import ABSENT, Absent, Settings
 from private_ate.study import Study
 

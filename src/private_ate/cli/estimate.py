@@ -27,7 +27,7 @@ from private_ate.privacy.levels import has_public_covariates
 
 if TYPE_CHECKING:
     from private_ate.domain import Categories, Domain, Interval
-    from private_ate.release import Release
+    from private_ate.release.release import Release
 
 
 @flags.takes_flags("estimate")

@@ -33,8 +33,8 @@ from private_ate.models.multinomial import MultinomialModel, fit_multinomial
 from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.quantization import OUTCOME_BITS, WEIGHT_BITS
-from private_ate.release import ArmDiagnostics, Diagnostics, Release
-from private_ate.release.curator import WithoutNoise
+from private_ate.release.curator import ArmDiagnostics, Diagnostics, WithoutNoise
+from private_ate.release.release import Release
 from private_ate.request import Request
 
 __all__ = [
@@ -291,22 +291,20 @@ def _means(study: LocalStudy, weights: LocalWeights) -> list[float]:
     return [bounds.middle + total * unit for total in study.arm_sums(weights).totals]
 
 
-def _arm_pool(study: LocalStudy) -> tuple[LocalArmPool, MultinomialModel]:
+def _arm_pool(study: LocalStudy) -> tuple[LocalArmPool | LocalPool, MultinomialModel]:
     """Return rows in order along every arm's score; an empty arm is refused."""
     public = study.public()
     count_arms(public)
     with single_threaded_blas():
         model = fit_multinomial(public, 1.0 / study.size)
-    return public.arm_pool(model.coefficients), model
+    return public.pool(model.coefficients), model
 
 
 def _kept_rows(prepared: PreparedTable[Table]) -> np.ndarray:
     """Return which rows an encoding keeps, by another look at them."""
     table, domain = prepared.table, prepared.domain
-    columns = [domain.treatment.column, *domain.covariates]
-    chunks = table.chunks(columns)
     kept = []
-    for chunk in chunks:
+    for chunk in table.chunks(domain.public_columns):
         found = encode_rows(chunk, domain, prepared.lenient, outcome=False).found
         rows = None if found is None else found.kept
         kept.append(np.ones(chunk.rows, dtype=np.bool_) if rows is None else rows)
@@ -321,7 +319,7 @@ def _some_rows(study: LocalStudy, rows: Integers) -> LocalStudy:
     return study.reordered(rows)
 
 
-def _public_pool(study: LocalStudy) -> LocalPool:
+def _public_pool(study: LocalStudy) -> LocalPool | LocalArmPool:
     public = study.public()
     count_arms(public)
     with single_threaded_blas():

@@ -22,7 +22,7 @@ from private_ate.privacy.metrics import Spend
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.objective import ObjectiveCalibration, Perturbation
 from private_ate.privacy.trimmed_mean import CentreRule
-from private_ate.release import Release
+from private_ate.release.release import Release
 
 __all__ = ["noiseless_estimate"]
 

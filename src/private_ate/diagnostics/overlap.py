@@ -14,7 +14,7 @@ from private_ate.domain import Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.models.logistic import fit_logistic
 from private_ate.models.multinomial import MultinomialModel, fit_multinomial
-from private_ate.release import ArmOverlap, Overlap
+from private_ate.release.public_facts import ArmOverlap, Overlap
 from private_ate.study import Block, Study
 
 __all__ = ["bin_scores", "count_arm_overlap", "count_overlap", "describe_overlap"]

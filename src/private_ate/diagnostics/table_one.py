@@ -13,8 +13,8 @@ from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError
 from private_ate.privacy.levels import has_public_covariates
-from private_ate.release import Release
 from private_ate.release.public_facts import CovariateRow, Moments, TableOne
+from private_ate.release.release import Release
 
 __all__ = ["describe_arms", "tabulate_arms"]
 

@@ -16,7 +16,8 @@ from private_ate.release.ratios import NumberNeeded, invert_effect, odds_interva
 
 if TYPE_CHECKING:
     from private_ate.domain.column_types import Label
-    from private_ate.release import Arm, Contrast, Effect, Release
+    from private_ate.release.metadata import Arm, Contrast, Effect
+    from private_ate.release.release import Release
 
 # A standardised difference d of a continuous outcome acts like a risk ratio of exp(0.91 d)
 # (VanderWeele and Ding 2017, after Chinn 2000).

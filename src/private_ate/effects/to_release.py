@@ -6,22 +6,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from private_ate.codec import encode
 from private_ate.domain import Domain
-from private_ate.effects.estimate import Estimate
-from private_ate.facts import Facts
+from private_ate.effects.estimate import Estimate, outcome_note
 from private_ate.privacy.budget import Guarantee
 from private_ate.release.metadata import (
     Effect,
     OutcomeNote,
     ReleasedEstimand,
     Step,
+    SurvivalNote,
     TreatmentNote,
     released_estimand,
 )
 from private_ate.release.release import SCHEMA, Release
 from private_ate.release.spending import list_unprotected, warn_of_epsilon
-from private_ate.release.survival import SurvivalNote
-from private_ate.settings import plain_settings
+from private_ate.settings import Facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +53,11 @@ class About:
     @classmethod
     def of(cls, domain: Domain, *, design: str, bounds_are_declared: bool = True) -> About:
         """Read the subject off a domain; bounds that come from the data are not stated."""
-        treatment, outcome = domain.treatment, domain.outcome
-        ends = None
-        if bounds_are_declared and outcome.bounds is not None:
-            ends = (outcome.bounds.low, outcome.bounds.high)
+        treatment = domain.treatment
         return cls(
             design=design,
             treatment=TreatmentNote(treatment.column, treatment.coded, treatment.coded[0]),
-            outcome=OutcomeNote(outcome.column, ends, outcome.unit),
+            outcome=outcome_note(domain.outcome, bounds_are_declared=bounds_are_declared),
             covariates=tuple(domain.covariates),
             dataset=domain.study.dataset,
             dataset_version=domain.study.version,
@@ -99,7 +96,7 @@ def release_of(
         guarantee=str(guarantee),
         method=method,
         n=n,
-        settings=plain_settings(estimate.settings),
+        settings=encode(estimate.settings),
         version=version,
         schema=SCHEMA,
         estimand=estimand,

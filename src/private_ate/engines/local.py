@@ -299,14 +299,14 @@ class LocalStudy:
                 self.progress(title, done, total)
             yield part
 
-    def pool(self, coefficients: Floats) -> LocalPool:
-        """Order the rows along the propensity score of a logistic model."""
-        require_rows(self.size, MOST_SORTED_ROWS)
-        return LocalPool.sort(self._scores(coefficients, _SCORE_BITS), self.treated)
+    def pool(self, coefficients: Floats) -> LocalPool | LocalArmPool:
+        """Order the rows along the propensity score of a logistic model, or along every arm's.
 
-    def arm_pool(self, coefficients: Floats) -> LocalArmPool:
-        """Order the rows along each arm's probability by a multinomial model."""
+        ``coefficients`` have shape (d + 1,) for two arms, or (K, d + 1) of a multinomial model.
+        """
         require_rows(self.size, MOST_SORTED_ROWS)
+        if coefficients.ndim == 1:
+            return LocalPool.sort(self._scores(coefficients, _SCORE_BITS), self.treated)
         return LocalArmPool(self.arm, self.arm_scores(coefficients), len(coefficients))
 
     def noisy_pool(
@@ -314,29 +314,21 @@ class LocalStudy:
         coefficients: Floats,
         score_bits: int,
         score_noise: Callable[[Integers], npt.NDArray[np.generic]],
-        treatment_noise: Callable[[Bits], Bits],
-    ) -> LocalPool:
-        """Order the rows along noisy scores, with arms as the noisy treatment says."""
-        require_rows(self.size, MOST_SORTED_ROWS)
-        noisy = score_noise(self._scores(coefficients, score_bits))
-        released = treatment_noise(self.treated)
-        bounded = np.clip(noisy, -_LARGEST_SCORE, _LARGEST_SCORE).astype(np.int64)
-        return LocalPool.sort(bounded, released)
-
-    def noisy_arm_pool(
-        self,
-        coefficients: Floats,
-        score_bits: int,
-        score_noise: Callable[[Integers], npt.NDArray[np.generic]],
         arm_noise: Callable[[Codes], Codes],
-    ) -> LocalArmPool:
-        """Order the rows along noisy scores of every arm, with arms as the noisy codes say."""
+    ) -> LocalPool | LocalArmPool:
+        """Order the rows along noisy scores, shape (n,) or (K, n), with arms as noisy codes say."""
         require_rows(self.size, MOST_SORTED_ROWS)
         count = len(coefficients)
-        exact = self.arm_scores(coefficients, score_bits)
-        noisy = score_noise(np.stack([exact(arm) for arm in range(count)]))
+        if coefficients.ndim == 1:
+            exact = self._scores(coefficients, score_bits)
+        else:
+            scores_of = self.arm_scores(coefficients, score_bits)
+            exact = np.stack([scores_of(arm) for arm in range(count)])
+        noisy = score_noise(exact)
         released = arm_noise(self.arm)
         bounded = np.clip(noisy, -_LARGEST_SCORE, _LARGEST_SCORE).astype(np.int64)
+        if coefficients.ndim == 1:
+            return LocalPool.sort(bounded, released.view(np.bool_))
         return LocalArmPool(released, bounded.__getitem__, count)
 
     def arm_sums(self, weights: RowWeights) -> ArmSums:

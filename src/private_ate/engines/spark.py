@@ -180,7 +180,7 @@ class SparkStudy:
         raise ArgumentError(NEEDS_ORDER)
 
     reordered = divided = with_outcome = with_outcomes = fold_with = arm_sums = _refuse
-    pool = arm_pool = noisy_pool = noisy_arm_pool = _refuse
+    pool = noisy_pool = _refuse
 
     def __getstate__(self) -> NoReturn:
         msg = "a study is not pickled; a kernel must not hold one"

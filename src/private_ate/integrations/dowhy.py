@@ -22,11 +22,11 @@ from private_ate.data.parse_values import label_of
 from private_ate.domain import Domain, Treatment, label_text, require_one_outcome
 from private_ate.effects import standard_error
 from private_ate.errors import ArgumentError, BudgetError
-from private_ate.parameters import parameters_of
+from private_ate.parameters import Design, Estimand, parameters_of
 from private_ate.privacy.levels import Level
-from private_ate.release import Pair, Release
+from private_ate.release.metadata import Pair
+from private_ate.release.release import Release
 from private_ate.report.phrasing import estimand_name
-from private_ate.request import Design, Estimand
 
 try:
     from dowhy.causal_estimator import CausalEstimate, CausalEstimator

@@ -19,7 +19,8 @@ from private_ate.data.parse_values import label_of, numbers_of
 from private_ate.domain import Categories, Domain, Interval, Outcome, Treatment
 from private_ate.errors import ArgumentError, BudgetError, PrivateAteError
 from private_ate.parameters import shared
-from private_ate.release import Pair, Release
+from private_ate.release.metadata import Pair
+from private_ate.release.release import Release
 
 try:
     from sklearn.base import BaseEstimator

@@ -15,8 +15,8 @@ import numpy as np
 from private_ate.arrays import Floats, Integers
 from private_ate.errors import SchemaError
 from private_ate.models.multinomial import MultinomialModel, log_odds
+from private_ate.parameters import Estimand
 from private_ate.release.metadata import Pair
-from private_ate.request import Estimand
 from private_ate.study import ArmSizes, Block, MatchingStudy, Rows, RowWeights, Study
 
 __all__ = [

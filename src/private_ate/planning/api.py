@@ -33,7 +33,7 @@ from private_ate.methods.options import with_outcome_sd
 from private_ate.methods.outcomes.method import request_for
 from private_ate.methods.probability import Probability, probability_of
 from private_ate.methods.registry import Method
-from private_ate.parameters import SurvivalQuantity
+from private_ate.parameters import Design, Estimand, SurvivalQuantity, Target
 from private_ate.planning.assumptions import (
     Guesses,
     OverlapGuess,
@@ -51,14 +51,7 @@ from private_ate.planning.survival import StandIn, stand_in
 from private_ate.planning.table import plan_contrasts, plan_subgroups, plan_together
 from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import Level, has_public_covariates
-from private_ate.request import (
-    Design,
-    Estimand,
-    Request,
-    Target,
-    among_arm,
-    options_for,
-)
+from private_ate.request import Request, among_arm, options_for
 
 __all__ = ["plan_ate"]
 

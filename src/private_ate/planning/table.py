@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from private_ate.effects.contrasts import pairs_in_order
 from private_ate.effects.predictions import PredictedRow, Prediction, predicted_contrast
 from private_ate.effects.quantities import ReleasedSubgroups
-from private_ate.effects.table import TableRow, table_rows
+from private_ate.effects.table import TableRow, pairs_in_order, table_rows
 from private_ate.engines.local import LocalStudy
 from private_ate.methods.assumptions import Assumptions, Predict, Predictor
 from private_ate.methods.subgroups.method import learned_for_subgroups, overlap_of_subgroup

@@ -19,7 +19,7 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, bu
 from urllib.request import Request as HttpRequest
 
 from private_ate.errors import ArgumentError, BudgetError, PrivateAteError
-from private_ate.release import Release
+from private_ate.release.release import Release
 from private_ate.service.store.request_states import state_words
 
 _SHOWN: Final = {

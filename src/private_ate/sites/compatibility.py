@@ -12,7 +12,7 @@ from private_ate.privacy.levels import has_public_covariates
 from private_ate.release.metadata import Effect, TreatmentNote
 
 if TYPE_CHECKING:
-    from private_ate.release import Release
+    from private_ate.release.release import Release
 
 Key = tuple[str, str | None, str, str, str]
 

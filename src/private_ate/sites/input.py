@@ -16,8 +16,8 @@ from private_ate.release.metadata import longer_half
 from private_ate.sites.values import SiteEffect
 
 if TYPE_CHECKING:
-    from private_ate.release import Release
     from private_ate.release.metadata import Effect, Pair
+    from private_ate.release.release import Release
 
 _LARGEST: Final = 1e100  # whose square and its sums are still numbers
 _SLACK: Final = 1e-9  # by which rounding may make ends differ

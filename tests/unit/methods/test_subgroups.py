@@ -20,7 +20,8 @@ from private_ate import (
 )
 from private_ate.data.files import read_table
 from private_ate.domain.subgroups import Cells
-from private_ate.effects.quantities import Quantity, ReleasedSubgroups, RowForm
+from private_ate.effects.estimate import Quantity
+from private_ate.effects.quantities import ReleasedSubgroups, RowForm
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError, LedgerError
 from private_ate.methods.calibrated.design import pose

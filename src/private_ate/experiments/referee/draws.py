@@ -28,7 +28,7 @@ from private_ate.experiments.referee.families import Setting, generate_study
 from private_ate.experiments.referee.plan import Task
 from private_ate.experiments.references import adjusted_means, plain_means, records_of
 from private_ate.methods.composition import takes
-from private_ate.release import Release
+from private_ate.release.release import Release
 from private_ate.request import Request
 
 __all__ = [

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 
 from private_ate.arrays import Floats, Integers
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Quantity
 from private_ate.methods.blocks.counts import Counts, Steps, Subgroups
 from private_ate.models.folds import Total
 from private_ate.models.standardization import noise_bits

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from private_ate.arguments import settle, truth_value, whole_number
 from private_ate.models.forest import ForestSize
-from private_ate.request import Design, Estimand
+from private_ate.parameters import Design, Estimand
 
 __all__ = [
     "Ask", "BlocksOptions", "BlocksPlan", "Inside", "PlainShares", "count_share", "plain_shares",

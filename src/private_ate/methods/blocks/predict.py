@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
+from private_ate.effects.estimate import Quantity
 from private_ate.effects.predictions import Prediction
-from private_ate.effects.quantities import Quantity
 from private_ate.methods.assumptions import Assumptions, PopulationGuess, Predict
 from private_ate.methods.blocks.centres import (
     GRID,

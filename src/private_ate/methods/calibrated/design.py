@@ -369,10 +369,10 @@ def _units(block: Block, mean: float) -> Floats:
 def _matching_weights(public: MatchingStudy, request: Request) -> RowWeights:
     """Match on the score that the published method matches on."""
     if public.domain.treatment.size > 2:
-        several = fit_multinomial(public, 1.0 / public.size)
-        return public.arm_pool(several.coefficients).match_sharing_ties(request.neighbors)
-    model = fit_logistic(public, 1.0 / public.size)
-    return public.pool(model.coefficients).match_sharing_ties(request.neighbors)
+        coefficients = fit_multinomial(public, 1.0 / public.size).coefficients
+    else:
+        coefficients = fit_logistic(public, 1.0 / public.size).coefficients
+    return public.pool(coefficients).match_sharing_ties(request.neighbors)
 
 
 def _refuse_tracking(public: MatchingStudy, request: Request) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from private_ate.arrays import Floats
 from private_ate.domain.column_types import WEIGHTED
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Quantity
 from private_ate.methods.calibrated.clipping import ClipNotes
 from private_ate.methods.calibrated.features import FeatureMap
 from private_ate.methods.calibrated.settings import (

@@ -15,8 +15,7 @@ import numpy as np
 from private_ate.arrays import Integers
 from private_ate.domain import Domain
 from private_ate.domain.subgroups import Cells
-from private_ate.effects.estimate import Estimate
-from private_ate.effects.outcomes import merge_outcomes
+from private_ate.effects.estimate import Estimate, merge_outcomes
 from private_ate.errors import SchemaError
 from private_ate.methods.calibrated.options import CalibratedOptions
 from private_ate.methods.composition import refuse_gaps
@@ -65,7 +64,9 @@ def estimate_outcomes(
         return run
 
     runs = run_together(noise, [job(place) for place in range(len(views))])
-    return merge_outcomes(runs, domain, is_joint=True, bounds_are_declared=bounds_are_declared)
+    return merge_outcomes(
+        runs, domain.outcomes, is_joint=True, bounds_are_declared=bounds_are_declared
+    )
 
 
 def request_for(request: Request, domain: Domain, place: int) -> Request:

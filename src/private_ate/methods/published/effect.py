@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Quantity
 from private_ate.methods.published.limits import LimitRule, LimitsInUse
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.noise import Noise

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
+
+from private_ate.arrays import Codes
 from private_ate.methods.published.regression import Regression
 from private_ate.privacy.noise import Noise
 from private_ate.study import MatchingStudy, MatchPool
@@ -33,26 +36,21 @@ def match_similar_units(
     """
     scores, arms = regression.score_noise, study.domain.treatment.size
     if scores is None and epsilon is None:
-        public = study.public()
-        order = public.pool if arms == 2 else public.arm_pool
-        return order(regression.coefficients)
+        return study.public().pool(regression.coefficients)
     if scores is None or epsilon is None:
         msg = "scores and treatments are both private or both public: give both a budget, or none"
         raise TypeError(msg)
-    if arms == 2:
-        return study.noisy_pool(
-            regression.coefficients,
-            scores.bits,
-            lambda exact: scores.add(exact, noise),
-            lambda bits: noise.randomized_response(
-                "treatments", bits, changes=rows_per_person, epsilon=epsilon
-            ),
-        )
-    return study.noisy_arm_pool(
-        regression.coefficients,
-        scores.bits,
-        lambda exact: scores.add(exact, noise),
-        lambda codes: noise.generalized_response(
-            "treatments", codes, arms=arms, changes=rows_per_person, epsilon=epsilon
-        ),
+
+    def respond(codes: Codes) -> Codes:
+        if arms > 2:
+            return noise.generalized_response(
+                "treatments", codes, arms=arms, changes=rows_per_person, epsilon=epsilon
+            )
+        bits = codes.view(np.bool_)
+        return noise.randomized_response(
+            "treatments", bits, changes=rows_per_person, epsilon=epsilon
+        ).view(np.uint8)
+
+    return study.noisy_pool(
+        regression.coefficients, scores.bits, lambda exact: scores.add(exact, noise), respond
     )

@@ -17,8 +17,8 @@ from fractions import Fraction
 from typing import Any, Final, assert_never
 
 from private_ate.arguments import exact_shares, one_of, real_number, settle, whole_number
-from private_ate.effects.contrasts import AboutArms
 from private_ate.effects.estimate import Estimate
+from private_ate.effects.table import AboutArms
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.methods.composition import options_of
 from private_ate.methods.effect_tables import estimate_of_quantities

@@ -12,7 +12,6 @@ from typing import cast
 
 from private_ate.domain import Survival
 from private_ate.effects.estimate import Estimate
-from private_ate.facts import with_notes
 from private_ate.methods.registry import Method
 from private_ate.methods.subgroups.method import estimate_subgroups
 from private_ate.methods.survival.cells import (
@@ -38,6 +37,7 @@ from private_ate.methods.survival.released_curves import note_of, notes_of
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
 from private_ate.request import Request
+from private_ate.settings import with_notes
 from private_ate.study import MatchingStudy
 
 __all__ = ["estimate_survival"]

@@ -11,14 +11,13 @@ import numpy as np
 from private_ate.arrays import Floats
 from private_ate.domain import Survival
 from private_ate.effects.estimate import Estimate
-from private_ate.facts import Facts
 from private_ate.methods.survival.curves import PseudoTable
 from private_ate.methods.survival.first_step import CurveErrors, FirstStep
 from private_ate.privacy.levels import has_public_covariates
-from private_ate.release.metadata import longer_half
+from private_ate.release.metadata import Curve, RiskContrast, Risks, SurvivalNote, longer_half
 from private_ate.release.ratios import risk_interval
-from private_ate.release.survival import Curve, RiskContrast, Risks, SurvivalNote
 from private_ate.request import Request
+from private_ate.settings import Facts
 from private_ate.study import MatchingStudy
 
 __all__ = ["compare_risks", "curve_of", "note_of", "notes_of", "risks_of_curves"]

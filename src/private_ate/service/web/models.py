@@ -22,7 +22,7 @@ from private_ate.domain import Domain
 from private_ate.ledger.chain import Entry
 from private_ate.parameters import Design, Estimand, Target
 from private_ate.privacy.levels import Level
-from private_ate.release import Release
+from private_ate.release.release import Release
 from private_ate.report.markup import STYLE
 from private_ate.service.policy import Budget, Dataset, Policy
 from private_ate.service.question import LONGEST_PURPOSE, Question
