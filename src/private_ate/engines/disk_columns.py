@@ -128,7 +128,7 @@ def _encode_stream(
     columns = domain.columns if outcome else domain.public_columns
     for name in columns:
         table.require(name, "declared")
-    capacity = table.capacity
+    capacity = table.rows
     covariates = _compact(domain, capacity)
     marks: dict[str, Bits] = {}
     counts, room = PublicCounts(), None
