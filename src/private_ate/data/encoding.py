@@ -174,11 +174,11 @@ def encode_rows(
     gaps: dict[str, Bits] | None = {} if looks else None
     covariates = encode_covariates(table, domain, gaps)
     treatment, takes_part = encode_arms(table, domain)
-    one, *further = encode_outcomes(table, domain) if outcome else [None]
+    outcomes = encode_outcomes(table, domain) if outcome else []
     weights, unweighted = encode_weights(table, domain)
     rows = EncodedRows(
-        covariates, treatment, None if one is None else one.steps, takes_part,
-        None if one is None else one.observed, weights, tuple(further),
+        covariates, treatment, outcomes[0].steps if outcome else None, takes_part,
+        outcomes[0].observed if outcome else None, weights, tuple(outcomes[1:]),
     )  # fmt: skip
     if reading is None or gaps is None:
         return rows

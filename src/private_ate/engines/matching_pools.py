@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -47,15 +48,15 @@ class LocalWeights:
         return self.steps / (1 << WEIGHT_BITS)
 
 
-class _Pool:
+class _Pool(ABC):
     """What a pool answers from the orders of its rows; only one order is held at a time."""
 
     arm: Codes
     count: int
 
+    @abstractmethod
     def _orders(self, limits: MatchingLimits) -> Iterator[_Order]:
         """Yield orders, each with the limits of those it calls treated and of all others."""
-        raise NotImplementedError
 
     @property
     def arms(self) -> ArmSizes:
@@ -90,7 +91,7 @@ class LocalPool(_Pool):
 
     arm: Codes = field(repr=False)
     order: Any = field(repr=False)
-    count: ClassVar[int] = 2
+    count: int = 2
 
     @classmethod
     def sort(cls, scores: Integers, treatment: Bits) -> LocalPool:
