@@ -26,6 +26,7 @@ __all__ = [
     "Coin",
     "add_two_sided",
     "cauchy",
+    "decide",
     "flip",
     "flip_rows",
     "geometric",
@@ -119,12 +120,7 @@ def _enclosure(
 
 def flip(coin: Coin, entropy: Entropy) -> bool:
     """Toss one coin; 128 bits are always read, more only when all of them agree."""
-    bits = 128
-    drawn = int.from_bytes(entropy.draw(bits // 8))
-    while drawn == (threshold := coin.expansion(bits)):
-        drawn = (drawn << 64) | int.from_bytes(entropy.draw(8))
-        bits += 64
-    return drawn < threshold
+    return decide(coin, int.from_bytes(entropy.draw(16)), 128, entropy)
 
 
 def uniform_below(bound: int, entropy: Entropy) -> int:
@@ -196,7 +192,7 @@ def geometric(rate: Fraction, entropy: Entropy, *, public: bool = True) -> int:
         heads = part < thresholds[digit]
         if part == thresholds[digit]:  # once in 2¹²⁸ tosses
             coin = Coin.logistic(rate * (1 << digit), public=public)
-            heads = _undecided(coin, part, entropy)
+            heads = decide(coin, part, 128, entropy)
         value = (value << 1) | heads
     value ^= 1 << count
     if flip(tail, entropy):
@@ -343,7 +339,7 @@ def _settle(coins: tuple[Coin, ...], heads: Words, undecided: Words, entropy: En
     for tie in np.flatnonzero(drawn == following[which]):  # once in 2⁶⁴
         coin = coins[int(which[tie])]
         agreed = coin.expansion(_SHARED_BITS + 64)
-        won[tie] = _undecided(coin, agreed, entropy, bits=_SHARED_BITS + 64)
+        won[tie] = decide(coin, agreed, _SHARED_BITS + 64, entropy)
     octets = heads.view(np.uint8).reshape(heads.shape[0], heads.shape[1], 8)
     entry, lane = entry[won], lane[won]
     np.bitwise_or.at(
@@ -353,9 +349,8 @@ def _settle(coins: tuple[Coin, ...], heads: Words, undecided: Words, entropy: En
     )
 
 
-def _undecided(coin: Coin, agreed: int, entropy: Entropy, bits: int = 128) -> bool:
-    """Go on with a toss whose first ``bits`` bits equal the coin's expansion."""
-    drawn = agreed
+def decide(coin: Coin, drawn: int, bits: int, entropy: Entropy) -> bool:
+    """Compare drawn bits, and 64 more as long as all agree, with the coin's expansion."""
     while drawn == (threshold := coin.expansion(bits)):
         drawn = (drawn << 64) | int.from_bytes(entropy.draw(8))
         bits += 64
