@@ -299,7 +299,7 @@ def bill_for(
     method: str,
     options: type,
     domain: Domain,
-    outline: Outline[Any] | None,
+    outline: Outline | None,
 ) -> Bill:
     """Say what a request costs and rests on; its plan is the hash of all that was asked.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal
 
 from private_ate.arrays import Words
 from private_ate.data.files import MEMORY_LIMIT, open_schema, open_table, without_words
@@ -29,7 +29,6 @@ from private_ate.privacy.levels import Level, has_public_covariates
 if TYPE_CHECKING:
     import polars as pl
 
-C = TypeVar("C", bound=Columns)
 Covariates = Sequence[str] | Literal["all"] | None  # named, every other column, as declared
 Outcomes = str | Sequence[str] | None  # columns of outcomes, the headline first
 
@@ -43,10 +42,10 @@ _WHOLE: Final = 2.0**53  # below it every whole number is a float
 
 
 @dataclass(frozen=True, slots=True)
-class Outline(Generic[C]):
+class Outline:
     """Columns by name and type, what is declared of them, and which of them are covariates."""
 
-    table: C
+    table: Columns
     declared: Domain
     covariates: tuple[str, ...]
 
@@ -58,10 +57,10 @@ class Outline(Generic[C]):
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedTable(Generic[C]):
+class PreparedTable:
     """A table, the domain that describes every column in use, and what of it was declared."""
 
-    table: C
+    table: Table
     domain: Domain
     declared: Domain
 
@@ -83,7 +82,7 @@ def prepare_table(  # noqa: PLR0913  # one value per question about the columns
     from_data: bool,
     person: str | None = None,
     memory_limit: int = MEMORY_LIMIT,
-) -> PreparedTable[Table]:
+) -> PreparedTable:
     """Read the table and settle what is declared, looked up or missing.
 
     At label level covariates and treatment are public, so undeclared covariates take their
@@ -99,24 +98,25 @@ def prepare_table(  # noqa: PLR0913  # one value per question about the columns
 
 def read_rows(
     data: object,
-    outline: Outline[Any],
+    outline: Outline,
     *,
     level: Level,
     from_data: bool,
     memory_limit: int = MEMORY_LIMIT,
-) -> PreparedTable[Table]:
+) -> PreparedTable:
     """Open the columns of an outline and look up what may be looked up."""
     used = [*outline.public, *outline.declared.private_columns]
 
-    def prepare() -> PreparedTable[Table]:
+    def prepare() -> PreparedTable:
         table = open_table(data, memory_limit, used, public=outline.public)
-        return settle_domain(table, outline, level=level, from_data=from_data)
+        domain = settle_domain(table, outline, level=level, from_data=from_data)
+        return PreparedTable(table, domain, outline.declared)
 
     return without_words(prepare)
 
 
 def settle_names(  # noqa: PLR0913  # as above
-    columns: C,
+    columns: Columns,
     *,
     covariates: Covariates,
     domain: Domain | None,
@@ -126,7 +126,7 @@ def settle_names(  # noqa: PLR0913  # as above
     outcome: Outcomes = None,
     person: str | None = None,
     unasked: tuple[str, ...] = (),
-) -> Outline[C]:
+) -> Outline:
     """Settle which columns are used and refuse what their names and types already rule out.
 
     Reads no value. ``person`` is the column of ids, which is no covariate; ``unasked`` are
@@ -136,44 +136,28 @@ def settle_names(  # noqa: PLR0913  # as above
     is_public = has_public_covariates(level) and not from_data
     others = (*unasked, *unasked_outcomes(domain, named))
     asked = asked_columns(named, covariates)
-    _require_columns(columns, named, asked)
-    names = covariate_names(
-        columns, named, covariates, must_be_named=is_public, person=person, unasked=others
-    )
-    _require_declared_types(columns, named, names, level, from_data=from_data)
-    return Outline(columns, named, names)
-
-
-def settle_domain(
-    columns: C, outline: Outline[Any], *, level: Level, from_data: bool
-) -> PreparedTable[C]:
-    """Settle the domain of all columns in use, looking up what may be looked up."""
-    named, names = outline.declared, outline.covariates
-    _require_columns(columns, named, asked_columns(named, names))
-    _require_declared_types(columns, named, names, level, from_data=from_data)
-    looked_up = from_data or has_public_covariates(level)
-    complete = complete_domain(columns, named, names, outcome=from_data, looked_up=looked_up)
-    return PreparedTable(columns, complete, named)
-
-
-def _require_columns(columns: Columns, named: Domain, asked: tuple[str, ...]) -> None:
-    """Refuse a table without the columns that a domain names."""
     columns.require(named.treatment.column, "treatment", asked)
     for name in named.private_columns:
         columns.require(name, "outcome", asked)
     if named.weights is not None:
         columns.require(named.weights.column, "weights", asked)
-
-
-def _require_declared_types(
-    columns: Columns, named: Domain, names: tuple[str, ...], level: Level, *, from_data: bool
-) -> None:
-    """Refuse columns that are not declared where they must be, or of another type."""
+    names = covariate_names(
+        columns, named, covariates, must_be_named=is_public, person=person, unasked=others
+    )
     looked_up = from_data or has_public_covariates(level)
     require_declared(named, names, outcome=from_data, looked_up=looked_up)
     require_types(columns, named, names)
     if not looked_up:
         require_arms(columns, named.treatment)
+    return Outline(columns, named, names)
+
+
+def settle_domain(columns: Columns, outline: Outline, *, level: Level, from_data: bool) -> Domain:
+    """Return the domain of all columns in use, looking up what may be looked up."""
+    looked_up = from_data or has_public_covariates(level)
+    return complete_domain(
+        columns, outline.declared, outline.covariates, outcome=from_data, looked_up=looked_up
+    )
 
 
 def unasked_outcomes(domain: Domain | None, named: Domain) -> tuple[str, ...]:
@@ -263,10 +247,8 @@ def _mismatch(role: str, asked: str, declared: str) -> None:
 
 def asked_columns(domain: Domain, covariates: Covariates) -> tuple[str, ...]:
     """Return every column that a caller names, declared or not."""
-    used = [domain.treatment.column, *domain.private_columns, *domain.covariates]
-    if domain.weights is not None:
-        used.append(domain.weights.column)
-    return (*used, *(() if covariates is None or isinstance(covariates, str) else covariates))
+    named = () if covariates is None or isinstance(covariates, str) else covariates
+    return (*domain.columns, *named)
 
 
 def covariate_names(
@@ -287,9 +269,7 @@ def covariate_names(
     if isinstance(wanted, str) and wanted != "all":
         msg = "covariates are a list of column names, or the word 'all' for every other column"
         raise ArgumentError(msg)
-    used = [domain.treatment.column, *domain.private_columns, *unasked]
-    if domain.weights is not None:
-        used.append(domain.weights.column)
+    used = [*domain.with_covariates({}).columns, *unasked]
     if person is not None:
         table.require(person, "person", asked_columns(domain, wanted))
         named = () if wanted is None or isinstance(wanted, str) else wanted

@@ -10,7 +10,6 @@ from private_ate.arrays import Integers
 from private_ate.data.encoding import encode_rows, read_outcome
 from private_ate.data.inputs import Covariates, PreparedTable, prepare_table
 from private_ate.data.missing_rules import Reading
-from private_ate.data.tables import Table
 from private_ate.diagnostics.lost_values import count_lost
 from private_ate.diagnostics.noiseless import noiseless_estimate
 from private_ate.diagnostics.overlap import count_arm_overlap, count_overlap
@@ -121,7 +120,7 @@ def _refuse_outcomes(domain: Domain | None, outcome: str | None) -> None:
 
 
 def _with_outcomes(
-    table: PreparedTable[Table],
+    table: PreparedTable,
 ) -> tuple[LocalStudy, np.ndarray]:
     """Return the public study of rows that have an outcome, and those clipped to their bounds."""
     study = LocalStudy.encode_public(table.table, table.domain, None, table.lenient)
@@ -213,7 +212,7 @@ def diagnose_ate(  # noqa: PLR0913  # one keyword per question a curator answers
 
 def _without_noise(
     study: LocalStudy,
-    prepared: PreparedTable[Table],
+    prepared: PreparedTable,
     release: Release,
     options: object | None,
 ) -> WithoutNoise | None:
@@ -239,7 +238,7 @@ def _without_noise(
 
 def _run_silently(
     study: LocalStudy,
-    prepared: PreparedTable[Table],
+    prepared: PreparedTable,
     release: Release,
     options: object | None,
 ) -> WithoutNoise | None:
@@ -300,7 +299,7 @@ def _arm_pool(study: LocalStudy) -> tuple[LocalArmPool | LocalPool, MultinomialM
     return public.pool(model.coefficients), model
 
 
-def _kept_rows(prepared: PreparedTable[Table]) -> np.ndarray:
+def _kept_rows(prepared: PreparedTable) -> np.ndarray:
     """Return which rows an encoding keeps, by another look at them."""
     table, domain = prepared.table, prepared.domain
     kept = []

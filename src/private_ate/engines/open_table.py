@@ -53,7 +53,7 @@ class OpenTable:
 
     data: object = field(repr=False)
     asked: ColumnsAsked
-    outline: Outline[Any]
+    outline: Outline
     memory: int  # bytes that a file may take before it is streamed
 
     def most_rows(self, person: str) -> int:
@@ -80,9 +80,9 @@ class OpenTable:
             )
             return
         columns = self.outline.table
-        settled = without_words(lambda: settle_domain(columns, self.outline, **known), UNFINISHED)
+        domain = without_words(lambda: settle_domain(columns, self.outline, **known), UNFINISHED)
         cluster = without_words(
-            lambda: SparkStudy.encode(columns, settled.domain, progress, reading), UNFINISHED
+            lambda: SparkStudy.encode(columns, domain, progress, reading), UNFINISHED
         )
         try:
             yield cluster
