@@ -414,7 +414,7 @@ MUTANTS = (
     ),
     Mutant(
         "a private rate is remembered",
-        "privacy/noise.py",
+        "privacy/baseline_noise.py",
         "two_sided(rate, self.entropy, public=False)",
         "two_sided(rate, self.entropy)",
         "tests/meta/test_mechanisms.py",
@@ -428,14 +428,14 @@ MUTANTS = (
     ),
     Mutant(
         "the exponential mechanism forgets that scores move both ways",
-        "privacy/noise.py",
-        "rate = _rate(epsilon, 2 * spend.sensitivity[0])",
-        "rate = _rate(epsilon, spend.sensitivity[0])",
+        "privacy/baseline_noise.py",
+        "rate = rate_of(epsilon, 2 * spend.sensitivity[0])",
+        "rate = rate_of(epsilon, spend.sensitivity[0])",
         "tests/meta/test_mechanisms.py",
     ),
     Mutant(
         "a mechanism has no law test",
-        "privacy/noise.py",
+        "privacy/baseline_noise.py",
         "    def _choose(self,",
         "    def choose_one(self,",
         "tests/meta/test_mechanisms.py",
