@@ -31,10 +31,10 @@ from private_ate.errors import ArgumentError, PrivateAteError
 from private_ate.ledger.ledger import Ledger
 from private_ate.methods.composition import method_for, refuse_gaps, takes
 from private_ate.methods.options import options_from_texts, with_deviations
-from private_ate.methods.outcomes.method import estimate_outcomes
+from private_ate.methods.outcomes import estimate_outcomes
 from private_ate.methods.probability import probability_note, require_covariate
 from private_ate.methods.registry import METHODS, Method
-from private_ate.methods.subgroups.method import estimate_subgroups
+from private_ate.methods.subgroups import estimate_subgroups
 from private_ate.methods.survival.method import estimate_survival
 from private_ate.parameters import Bounds, Design, Estimand, SurvivalQuantity, Target
 from private_ate.privacy.accounting import concentrated_budget

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
+from private_ate.arguments import check_analyst, check_name
 from private_ate.codec import encode
 from private_ate.data.inputs import Covariates, Outline, settle_names
 from private_ate.data.tables import Columns, schema_of
@@ -41,7 +42,6 @@ from private_ate.ledger.binding import Binding, Charge
 from private_ate.ledger.chain import digest
 from private_ate.ledger.cost import BudgetUnits
 from private_ate.ledger.ledger import Also, Ledger, Receipt
-from private_ate.ledger.names import check_analyst, check_name
 from private_ate.ledger.roles import Use
 from private_ate.methods.registry import Method
 from private_ate.privacy.budget import parse_delta

@@ -6,11 +6,10 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, TypeVar, cast
 
-from private_ate.arguments import real_number, settle
+from private_ate.arguments import check_name, real_number, settle
 from private_ate.domain.column_types import label_text
 from private_ate.domain.treatment import Treatment
 from private_ate.errors import ArgumentError
-from private_ate.ledger.names import check_name
 from private_ate.parameters import (
     Bounds,
     Design,

@@ -28,8 +28,8 @@ from private_ate.engines.spark import SparkStudy, _add_up
 from private_ate.engines.spark_table import SparkColumns, is_spark_frame
 from private_ate.errors import RecordsError
 from private_ate.models.folds import Total
-from private_ate.models.logistic import fit_logistic
-from private_ate.models.standardization import _moments
+from private_ate.models.private_score import _moments
+from private_ate.models.propensity import fit_propensity
 
 ROWS = 20_000
 SAME_FIT = 1e-10  # both fits stop at a gradient of 1e-10; order of additions does the rest
@@ -83,7 +83,7 @@ def test_integer_sums_are_the_same_bit_by_bit_however_rows_are_partitioned(clust
 
 
 def test_the_logistic_fit_agrees_to_ten_digits_however_rows_are_partitioned(cluster, local):
-    fits = [fit_logistic(study.public(), 1 / ROWS).coefficients for study in (cluster, local)]
+    fits = [fit_propensity(study.public(), 1 / ROWS).coordinates for study in (cluster, local)]
 
     assert np.abs(fits[0] - fits[1]).max() <= SAME_FIT
 

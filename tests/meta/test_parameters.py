@@ -14,7 +14,7 @@ from private_ate import ArgumentError
 from private_ate.cli.app import app
 from private_ate.parameters import PARAMETERS, REQUIRED, SAME, checked, keywords_of, parameters_of
 from private_ate.request import Request
-from private_ate.service.question import Question
+from private_ate.service.policy import Question
 
 ROOT = Path(__file__).resolve().parents[2]
 # What a door asks that is no parameter of an estimate.

@@ -27,8 +27,7 @@ from private_ate.methods.published.method import (
     plan_for,
 )
 from private_ate.methods.registry import METHODS
-from private_ate.models.logistic import fit_logistic
-from private_ate.models.multinomial import MultinomialModel, fit_multinomial
+from private_ate.models.propensity import PropensityModel, fit_propensity
 from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.quantization import OUTCOME_BITS, WEIGHT_BITS
@@ -72,7 +71,7 @@ def exact_effect(
     if study.arms > 2:
         means = _shared_means(study, values, neighbors)
         return means[study.domain.treatment.coded[-1]] - means[study.domain.treatment.coded[0]]
-    weights = 1.0 + _public_pool(study).shared_mass(neighbors)
+    weights = 1.0 + _pool(study)[0].shared_mass(neighbors)
     # Centred, so that rounding follows the range of the outcome and not its level.
     signed = np.where(study.treatment, weights, -weights)
     return float(signed @ (values - table.domain.bounds.middle) / study.size)
@@ -139,7 +138,7 @@ def _with_outcomes(
 
 def _shared_means(study: LocalStudy, values: np.ndarray, neighbors: int) -> dict[str, float]:
     """Return weighted means of all arms under matching without limits."""
-    pool = _arm_pool(study)[0] if study.arms > 2 else _public_pool(study)
+    pool = _pool(study)[0]
     weights = 1.0 + pool.shared_mass(neighbors)
     middle, arm = study.domain.bounds.middle, study.arm
     return {
@@ -181,7 +180,7 @@ def diagnose_ate(  # noqa: PLR0913  # one keyword per question a curator answers
         study = _some_rows(study, np.flatnonzero(study.observed))
     if study.arms > 2:
         return replace(_diagnose_arms(study, request), without_noise=without_noise, lost=lost)
-    pool = _public_pool(study)
+    pool = _pool(study)[0]
     plan = plan_for(pool, request, PublishedOptions())
     limited = pool.match(request.neighbors, plan.limits)
     shared = pool.match_sharing_ties(request.neighbors)
@@ -257,7 +256,7 @@ def _run_silently(
 
 def _diagnose_arms(study: LocalStudy, request: Request) -> ArmDiagnostics:
     """Look at three arms or more."""
-    pool, model = _arm_pool(study)
+    pool, model = _pool(study)
     plan = plan_for(pool, request, PublishedOptions())
     limited = pool.match(request.neighbors, plan.limits)
     shared = pool.match_sharing_ties(request.neighbors)
@@ -290,13 +289,13 @@ def _means(study: LocalStudy, weights: LocalWeights) -> list[float]:
     return [bounds.middle + total * unit for total in study.arm_sums(weights).totals]
 
 
-def _arm_pool(study: LocalStudy) -> tuple[LocalArmPool | LocalPool, MultinomialModel]:
-    """Return rows in order along every arm's score; an empty arm is refused."""
+def _pool(study: LocalStudy) -> tuple[LocalPool | LocalArmPool, PropensityModel]:
+    """Return rows in order along the score, or every arm's; an empty arm is refused."""
     public = study.public()
     count_arms(public)
     with single_threaded_blas():
-        model = fit_multinomial(public, 1.0 / study.size)
-    return public.pool(model.coefficients), model
+        model = fit_propensity(public, 1.0 / study.size)
+    return public.pool(model.coordinates if model.arms == 2 else model.coefficients), model
 
 
 def _kept_rows(prepared: PreparedTable) -> np.ndarray:
@@ -316,13 +315,6 @@ def _some_rows(study: LocalStudy, rows: Integers) -> LocalStudy:
         msg = "no unit has an outcome: check the outcome column"
         raise SchemaError(msg)
     return study.reordered(rows)
-
-
-def _public_pool(study: LocalStudy) -> LocalPool | LocalArmPool:
-    public = study.public()
-    count_arms(public)
-    with single_threaded_blas():
-        return public.pool(fit_logistic(public, 1.0 / study.size).coefficients)
 
 
 def _equal_weights(study: LocalStudy) -> np.ndarray:

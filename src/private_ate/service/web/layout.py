@@ -8,73 +8,36 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from private_ate.errors import ArgumentError, PrivateAteError
+from private_ate.report import markup
 from private_ate.report.markup import STYLE, Markup, element, join
 from private_ate.service.policy import Balance
-from private_ate.service.refusals import Session
+from private_ate.service.vocabulary import Session
 
 Skip = Annotated[int, Query(ge=0, le=10**9)]
 
 router = APIRouter(include_in_schema=False)
 
-_LINKS: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
-    "analyst": (("/", "Data sets"), ("/requests", "My requests")),
-    "curator": (
-        ("/", "Data sets"),
-        ("/queue", "Queue"),
-        ("/requests", "Requests"),
-        ("/manage", "Manage"),
-        ("/tokens", "Users"),
-        ("/history", "History"),
-    ),
-    "auditor": (("/", "Data sets"), ("/requests", "Requests"), ("/history", "History")),
-}
-
-_WIDE: Final = 5  # columns of a table that a phone has no room for
-_SHEET: Final = (
-    STYLE
-    + """
-.top { border-bottom: 1px solid var(--line); background: var(--pale); }
-.top nav { max-width: 46rem; margin: 0 auto; padding: .6rem 1rem; display: flex; flex-wrap: wrap;
-  gap: .25rem 1.1rem; align-items: center; }
-.top a[aria-current] { font-weight: 650; color: var(--ink); text-decoration: none; }
-.top form { margin-left: auto; }
-a { color: var(--deep); } a:focus-visible, button:focus-visible, input:focus-visible,
-select:focus-visible, textarea:focus-visible, summary:focus-visible { outline: 3px solid #f0a030;
-  outline-offset: 2px; }
-.skip { position: absolute; top: .4rem; left: 1rem; z-index: 3; background: #fff;
-  padding: .3rem .6rem; }
-.skip:not(:focus) { clip-path: inset(50%); height: 1px; overflow: hidden; white-space: nowrap; }
-label { display: block; margin: .8rem 0 .15rem; font-weight: 600; }
-.time, .scroll code.id { white-space: nowrap; }
-.turn a { margin-right: 1.2rem; }
-label.beside { display: inline; font-weight: 400; }
-.hint { color: var(--soft); font-size: .875rem; margin: .1rem 0 .2rem; }
-input, select, textarea { font: inherit; width: 100%; max-width: 26rem; padding: .45rem .5rem;
-  border: 1px solid #77828e; border-radius: .25rem; background: #fff; color: var(--ink); }
-input[type=checkbox] { width: 1.2rem; height: 1.2rem; vertical-align: middle; }
-textarea { max-width: 42rem; min-height: 9rem; font-family: ui-monospace, Menlo, monospace;
-  font-size: .85rem; }
-button { font: inherit; font-weight: 600; padding: .5rem 1rem; margin: .9rem .5rem .2rem 0;
-  border: 1px solid var(--deep); border-radius: .25rem; background: var(--deep); color: #fff;
-  cursor: pointer; }
-button.quiet { background: #fff; color: var(--deep); padding: .25rem .7rem; margin: 0; }
-meter { width: 100%; height: 1rem; }
-.card { border: 1px solid var(--line); border-radius: .4rem; padding: .2rem 1rem .8rem;
-  margin: 1rem 0; }
-.token { font-family: ui-monospace, Menlo, monospace; background: var(--pale); padding: .6rem;
-  display: block; }
-.scroll { overflow-x: auto; }
-.scroll th, .scroll td { overflow-wrap: break-word; }
-.scroll code { overflow-wrap: anywhere; }
-form > button { display: block; }
-"""
+_LINKS: Final = (
+    ("/", "Data sets", "analyst curator auditor"),
+    ("/queue", "Queue", "curator"),
+    ("/requests", "My requests", "analyst"),
+    ("/requests", "Requests", "curator auditor"),
+    ("/manage", "Manage", "curator"),
+    ("/tokens", "Users", "curator"),
+    ("/history", "History", "curator auditor"),
 )
+_WIDE: Final = 5  # columns of a table that a phone has no room for
+REQUIRED: Final = {"required": "required"}
+DECIMAL: Final = {"inputmode": "decimal"}
+WHOLE: Final = {"inputmode": "numeric"}
 
 
 def respond(
@@ -94,12 +57,13 @@ def respond(
         element("title", f"{title} – private-ate"),
         element("link", rel="stylesheet", href="/style.css"),
     )
-    top = [element("a", "Skip to the content", href="#content", class_="skip")]
+    top = [link("Skip to the content", "#content", class_="skip")]
     if session is not None:
         top.append(_navigation(session, here))
     main = element("main", element("h1", title), *parts, id="content")
-    body = element("body", *top, main)
-    text = "<!DOCTYPE html>\n" + element("html", head, body, lang="en") + "\n"
+    text = (
+        "<!DOCTYPE html>\n" + element("html", head, element("body", *top, main), lang="en") + "\n"
+    )
     headers = {"Refresh": f"{max(round(refresh), 1)}"} if refresh else {}
     return HTMLResponse(text, status, headers=headers)
 
@@ -107,16 +71,22 @@ def respond(
 def _navigation(session: Session, here: str) -> Markup:
     actor = session.actor
     links = [
-        element("a", text, href=path, **({"aria_current": "page"} if path == here else {}))
-        for path, text in _LINKS[actor.role]
+        link(text, path, **({"aria_current": "page"} if path == here else {}))
+        for path, text, roles in _LINKS
+        if actor.role in roles.split()
     ]
     leave = form("/logout", session, button(f"Leave ({actor.name}, {actor.role})", quiet=True))
     return element("header", element("nav", *links, leave, aria_label="Pages"), class_="top")
 
 
+def link(text: str, path: str, **attributes: str) -> Markup:
+    """Return a link."""
+    return element("a", text, href=path, **attributes)
+
+
 def form(action: str, session: Session | None, *parts: str, **hidden: str) -> Markup:
     """Return a form that repeats its session's secret text."""
-    fields = dict(hidden) if session is None else {**hidden, "form": session.form}
+    fields = hidden if session is None else {**hidden, "form": session.form}
     concealed = [
         element("input", type="hidden", name=name, value=value) for name, value in fields.items()
     ]
@@ -190,11 +160,36 @@ class Field:
 
     def show(self, text: str, error: str = "", place: str = "") -> Markup:
         """Return it with its label; ``place`` is its id where a page has several."""
+        name, place = self.name, place or self.name
+        label = element("label", self.label, for_=place)
         if self.read is read_switch:
-            return _checkbox(self, text)
-        return (
-            _choice(self, text, place or self.name) if self.options else _entry(self, text, error)
-        )
+            mark = {"checked": "checked"} if text == "yes" else {}
+            box = element("input", type="checkbox", id=name, name=name, value="yes", **mark)
+            beside = element("label", self.label, for_=name, class_="beside")
+            return element("p", box, " ", beside)
+        if self.options:
+            entries = [
+                element("option", words, value=value, **_chosen(value == text))
+                for value, words in self.options
+            ]
+            return join(label, element("select", *entries, id=place, name=name))
+        return join(label, *self._entry(text, error))
+
+    def _entry(self, text: str, error: str) -> list[Markup]:
+        """Return an input of text after what is said of it."""
+        name, said, given = self.name, [], {"type": "text", **self.attributes}
+        if self.hint:
+            said.append(element("p", self.hint, class_="hint", id=f"{name}-hint"))
+        if error:
+            said.append(element("p", error, class_="warning", id=f"{name}-error", role="alert"))
+            given["aria_invalid"] = "true"
+        marks = (("hint", self.hint), ("error", error))
+        if said:
+            given["aria_describedby"] = " ".join(f"{name}-{mark}" for mark, words in marks if words)
+        if "rows" in given:
+            del given["type"]
+            return [*said, element("textarea", text, id=name, name=name, **given)]
+        return [*said, element("input", id=name, name=name, value=text, **given)]
 
     def write(self, value: object) -> str:
         """Return a value as the text that is read as it."""
@@ -203,6 +198,10 @@ class Field:
         if isinstance(value, bool) or value is None:
             return "yes" if value else ""
         return ", ".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _chosen(is_chosen: bool) -> dict[str, str]:  # noqa: FBT001  # the one thing to know
+    return {"selected": "selected"} if is_chosen else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,12 +220,16 @@ class Fault:
         named = [error.parameter, *re.findall(r"\w+", str(error))]
         name = next((word for word in named if word in known), "")
         is_there = bool(name) and known[name].is_written
-        return cls(name if is_there else "", f"{str(error)[:1].upper()}{str(error)[1:]}.")
+        return cls(name if is_there else "", _sentence(str(error)))
 
     @property
     def above(self) -> list[Markup]:
         """The sentence, if it stands at no field."""
         return [alert(self.sentence)] if self.sentence and not self.name else []
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def show_fields(
@@ -250,56 +253,15 @@ def read_fields(fields: Iterable[Field], sent: Mapping[str, str]) -> dict[str, A
     return {one.name: one.read(one.name, sent.get(one.name, "")) for one in fields}
 
 
-def _entry(one: Field, value: str, error: str) -> Markup:
-    """Return a labelled input of text; an error is beside."""
-    name, notes = one.name, []
-    if one.hint:
-        notes.append(element("p", one.hint, class_="hint", id=f"{name}-hint"))
-    given = {"type": "text", **one.attributes}
-    if error:
-        notes.append(element("p", error, class_="warning", id=f"{name}-error", role="alert"))
-        given["aria_invalid"] = "true"
-    described = " ".join(
-        f"{name}-{part}" for part, text in (("hint", one.hint), ("error", error)) if text
-    )
-    if described:
-        given["aria_describedby"] = described
-    if "rows" in given:
-        del given["type"]
-        entry = element("textarea", value, id=name, name=name, **given)
-    else:
-        entry = element("input", id=name, name=name, value=value, **given)
-    return join(element("label", one.label, for_=name), *notes, entry)
-
-
-def _choice(one: Field, chosen: str, place: str) -> Markup:
-    entries = [
-        element(
-            "option", text, value=value, **({"selected": "selected"} if value == chosen else {})
-        )
-        for value, text in one.options
-    ]
-    return join(
-        element("label", one.label, for_=place),
-        element("select", *entries, id=place, name=one.name),
-    )
-
-
-def _checkbox(one: Field, text: str) -> Markup:
-    mark = {"checked": "checked"} if text == "yes" else {}
-    box = element("input", type="checkbox", id=one.name, name=one.name, value="yes", **mark)
-    return element("p", box, " ", element("label", one.label, for_=one.name, class_="beside"))
-
-
 def button(text: str, *, quiet: bool = False, **attributes: str) -> Markup:
     """Return a button that sends its form."""
     look = {"class_": "quiet"} if quiet else {}
     return element("button", text, type="submit", **look, **attributes)
 
 
-def show_table(caption: str, names: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
+def table(caption: str, names: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
     """Return a table; the first cell of a row heads it. Rows of a wide one stack on a phone."""
-    head = element("tr", *(element("th", name, scope="col") for name in names))
+    head = [element("th", name, scope="col") for name in names]
     body = [
         element(
             "tr", element("th", row[0], scope="row"),
@@ -311,26 +273,20 @@ def show_table(caption: str, names: Sequence[str], rows: Iterable[Sequence[str]]
         for row in rows
     ]  # fmt: skip
     look = {"class_": "arms"} if len(names) >= _WIDE else {}
-    table = element(
-        "table", element("caption", caption), element("thead", head), element("tbody", *body),
-        **look,
-    )  # fmt: skip
-    return element("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
+    shown = markup.table(caption, head, body, **look)
+    return element("div", shown, class_="scroll", tabindex="0", role="region", aria_label=caption)
+
+
+def facts(caption: str, rows: Iterable[Sequence[str]], first: str = "Fact") -> Markup:
+    """Return a table of names and values."""
+    return table(caption, (first, "Value"), rows)
 
 
 def turn_pages(path: str, skip: int, size: int, *, more: bool) -> Markup:
     """Return links to newer and older lines of a list; nothing if all of it is there."""
-    links = []
-    if skip:
-        links.append(element("a", "Newer", href=f"{path}?skip={max(skip - size, 0)}"))
-    if more:
-        links.append(element("a", "Older", href=f"{path}?skip={skip + size}"))
+    links = [link("Newer", f"{path}?skip={max(skip - size, 0)}")] * bool(skip)
+    links += [link("Older", f"{path}?skip={skip + size}")] * more
     return element("nav", *links, class_="turn", aria_label="More") if links else join()
-
-
-def show_facts(caption: str, facts: Iterable[Sequence[str]], first: str = "Fact") -> Markup:
-    """Return a table of names and values."""
-    return show_table(caption, (first, "Value"), facts)
 
 
 def warning(text: str) -> Markup:
@@ -373,17 +329,21 @@ def error_page(request: Request, status: int, detail: str) -> Response:
     """Show an error; who has no session is sent to the login page."""
     if status == 401 and request.method == "GET":
         return redirect("/login")
-    first = detail if "_" in detail.split(maxsplit=1)[0] else f"{detail[0].upper()}{detail[1:]}"
-    words = alert(f"{first}.")
+    words = f"{detail}." if "_" in detail.split(maxsplit=1)[0] else _sentence(detail)
     again = "Go back in your browser to correct it, or " if request.method == "POST" else ""
-    back = element("p", again, element("a", "go to the data sets", href="/"), ".")
-    return respond("That did not work", words, back, status=status)
+    back = element("p", again, link("go to the data sets", "/"), ".")
+    return respond("That did not work", alert(words), back, status=status)
+
+
+@cache
+def _sheet() -> str:
+    return STYLE + files("private_ate.service.web").joinpath("style.css").read_text("utf-8")
 
 
 @router.get("/style.css")
 def style() -> Response:
     """Serve the one style sheet."""
-    return Response(_SHEET, media_type="text/css", headers={"Cache-Control": "max-age=3600"})
+    return Response(_sheet(), media_type="text/css", headers={"Cache-Control": "max-age=3600"})
 
 
 @router.get("/favicon.ico")

@@ -23,11 +23,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TextIO, cast
 
-from private_ate.ledger.store import Execute, Store, one
+from private_ate.ledger.stores import Execute, Store, one, update
 from private_ate.service.histories import publish_heads
+from private_ate.service.job import UNAVAILABLE, Aim, Order, Report
 from private_ate.service.release_times import job_seconds, visible_time
-from private_ate.service.sources import open_source
-from private_ate.service.store.catalogue import find_dataset, unchecked_datasets, write_file_check
+from private_ate.service.store.catalogue import (
+    find_dataset,
+    open_source,
+    unchecked_datasets,
+    write_file_check,
+)
 from private_ate.service.store.events import now
 from private_ate.service.store.requests import (
     RequestRow,
@@ -36,7 +41,6 @@ from private_ate.service.store.requests import (
     publish_steps,
     unpublished,
 )
-from private_ate.service.worker.order import UNAVAILABLE, Aim, Order, Report
 
 log = logging.getLogger("private_ate.service.worker")
 
@@ -157,11 +161,8 @@ class Worker:
                 return None
             name = str(found[0])
             self._beat(execute)
-            execute(
-                "UPDATE service_requests SET claim = ?, worker = ? "
-                "WHERE id = ? AND state = 'queued' AND claim = ''",
-                (secrets.token_hex(16), self.name, name),
-            )
+            where = "id = ? AND state = 'queued' AND claim = ''"
+            self._write_claim(execute, where, name)
             return find_request(execute, name)
 
     def beat(self) -> None:
@@ -197,12 +198,13 @@ class Worker:
     def _take_over(self, name: str, worker: str) -> RequestRow | None:
         """Change the claim, so that a job which still runs can neither charge nor keep anything."""
         with self.store.transaction() as execute:
-            done = execute(
-                "UPDATE service_requests SET claim = ?, worker = ? WHERE id = ? AND worker = ? "
-                "AND state IN ('queued', 'charged')",
-                (secrets.token_hex(16), self.name, name, worker),
-            )
-            return find_request(execute, name) if done.changed == 1 else None
+            where = "id = ? AND worker = ? AND state IN ('queued', 'charged')"
+            done = self._write_claim(execute, where, name, worker)
+            return find_request(execute, name) if done == 1 else None
+
+    def _write_claim(self, execute: Execute, where: str, *held: str) -> int:
+        claim = secrets.token_hex(16)
+        return update(execute, "service_requests", where, *held, claim=claim, worker=self.name)
 
     def _beat(self, execute: Execute) -> None:
         self._beaten = now()
@@ -220,7 +222,7 @@ class Worker:
     def _start(self, order: Order) -> Report | None:
         read, write = os.pipe()
         job = subprocess.Popen(  # noqa: S603  # our own module
-            [sys.executable, "-m", "private_ate.service.worker.job", str(write)],
+            [sys.executable, "-m", "private_ate.service.job", str(write)],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             pass_fds=(write,), text=True,
         )  # fmt: skip

@@ -1,17 +1,27 @@
-"""What a job does: an estimate, a charge alone, or a look at a data set's file.
+"""One job in a process of its own: limits first, then one estimate, charged at the choke point.
 
-A look compares a file's header, its separator and its number of rows with what was declared, as the
-check does. All of these are public, and no sentence holds a value.
+``python -m private_ate.service.job FD`` reads an order from standard input and writes one report to
+the pipe FD. It prints nothing: whatever a package would say could quote a record. A job is an
+estimate, a charge alone, or a look at a data set's file, which compares its header, its separator
+and its number of rows with what was declared, as the check does. All of these are public, and no
+sentence holds a value.
 """
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import hmac
+import json
+import os
+import resource
+import signal
+import sys
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from private_ate.api import estimate_ate
 from private_ate.charging import Approval
@@ -28,12 +38,17 @@ from private_ate.datasets.dummy import DUMMY_NOTE, draw_dummy
 from private_ate.errors import BudgetError, LedgerError, PrivateAteError
 from private_ate.ledger.binding import Charge
 from private_ate.ledger.ledger import Ledger
-from private_ate.ledger.store import Execute, Store
+from private_ate.ledger.stores import Execute, Store
 from private_ate.service.policy import Dataset
 from private_ate.service.release_times import dummy_rows, visible_time
 from private_ate.service.settling import Settled, settle_question
-from private_ate.service.sources import name_of, open_source
-from private_ate.service.store.catalogue import find_dataset, find_population, pin_digest
+from private_ate.service.store.catalogue import (
+    find_dataset,
+    find_population,
+    name_of,
+    open_source,
+    pin_digest,
+)
 from private_ate.service.store.events import are_two_persons, is_there, now, time_text
 from private_ate.service.store.requests import (
     RequestRow,
@@ -45,9 +60,94 @@ from private_ate.service.store.requests import (
     spent_of,
 )
 from private_ate.service.store.tables import connect
-from private_ate.service.worker.order import UNAVAILABLE, Order, Report
 
+Aim = Literal["estimate", "charge", "check"]
+End = Literal["done", "refused", "ended"]
+UNAVAILABLE: Final = "the data set cannot be used at the moment; curators see it in their queue"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a job is to do, as plain values; ``source`` is a data set's file, empty for a dummy.
+
+    A check of a file has the name of the data set in place of a request's.
+    """
+
+    store: str
+    request: str
+    claim: str = field(repr=False)
+    worker: str
+    tick: float
+    folder: str = field(default="", repr=False)
+    source: str = field(default="", repr=False)
+    key: str = field(default="", repr=False)
+    memory: int = 8 << 30
+    seconds: int = 3600
+    parent: int = 0  # the worker's process
+    aim: Aim = "estimate"
+
+    def text(self) -> str:
+        """Return the order as JSON."""
+        return json.dumps(asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How a job ended: ``ended`` says nothing more, the state of the request does."""
+
+    end: End
+    code: str = ""
+    reason: str = ""
+    body: str = ""
+
+
+_PR_SET_PDEATHSIG: Final = 1
 _CHUNK: Final = 1 << 20
+# Codes of errors whose texts speak of what the analyst wrote; others become a constant.
+_QUOTED: Final = frozenset({"argument", "domain", "budget", "undeclared", "range"})
+
+
+def end_with_parent(parent: int, number: signal.Signals = signal.SIGKILL) -> None:
+    """Let the kernel send this signal when the parent ends; on Linux, elsewhere nothing happens."""
+    if sys.platform != "linux":
+        return
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, number)
+    if os.getppid() != parent:  # it ended before the line above
+        os._exit(1)
+
+
+def main() -> None:
+    """Read the order, do it, write the report."""
+    pipe = int(sys.argv[1])
+    order = Order(**json.loads(sys.stdin.read()))
+    _limit(order)
+    report = _do(order)
+    with os.fdopen(pipe, "w", encoding="utf-8") as file:
+        json.dump(asdict(report), file)
+    os._exit(0)  # nothing of other packages runs after the report
+
+
+def _limit(order: Order) -> None:
+    """Die with the worker, leave no core, take no more memory and time than allowed."""
+    end_with_parent(order.parent)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with suppress(ValueError, OSError):  # a limit that is lower already stays
+        resource.setrlimit(resource.RLIMIT_AS, (order.memory, order.memory))
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CPU, (order.seconds, order.seconds))
+
+
+def _do(order: Order) -> Report:
+    """Run the job; every end is reported by a code and a text of public facts."""
+    steps = {"estimate": estimate, "charge": charge, "check": check}
+    try:
+        return steps[order.aim](order)
+    except PrivateAteError as error:
+        if error.code in _QUOTED and not (order.folder and order.folder in str(error)):
+            return Report("refused", error.code, str(error))
+        return Report("refused", error.code, UNAVAILABLE)
+    except Exception:  # noqa: BLE001  # its text could quote a record; the charge was made
+        return Report("ended")
 
 
 def estimate(order: Order) -> Report:
@@ -222,3 +322,7 @@ def _rows(file: DataFile, dataset: Dataset) -> str:
     if found != dataset.size:
         return f"it has {found} rows; {dataset.size} were declared"
     return ""
+
+
+if __name__ == "__main__":
+    main()

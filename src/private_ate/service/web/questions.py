@@ -12,42 +12,31 @@ from private_ate.errors import PrivateAteError
 from private_ate.methods.composition import takes
 from private_ate.methods.registry import AUTO, METHODS
 from private_ate.report.markup import Markup, element, join
-from private_ate.service.pages.layout import (
-    Fault,
-    Field,
-    button,
-    promise,
-    query_form,
-    read_fields,
-    read_list,
-    read_number,
-    read_switch,
-    read_text,
-    show_facts,
-    show_fields,
-    show_table,
-)
-from private_ate.service.policy import Dataset
-from private_ate.service.question import LONGEST_PURPOSE, Question
+from private_ate.service.policy import LONGEST_PURPOSE, Dataset, Question
 from private_ate.service.settling import Planned
+from private_ate.service.web import layout
+from private_ate.service.web.layout import Fault, Field
 
 
 def _read_probability(name: str, text: str) -> object:
     """Read a number, or the name of a column."""
-    return read_number(name, text) if text[:1] in set("0123456789.,") else read_text(name, text)
+    return (
+        layout.read_number(name, text)
+        if text[:1] in set("0123456789.,")
+        else layout.read_text(name, text)
+    )
 
 
 def _read_confidence(name: str, text: str) -> object:
-    return None if text == "none" else read_number(name, text)
+    return None if text == "none" else layout.read_number(name, text)
 
 
-_NUMERIC: Final = {"inputmode": "decimal"}
 _FIRST: Final = (
     Field("epsilon", "ε of the answer", "What it may cost, for example 0.3.", "0.1",
-          attributes={"required": "required", **_NUMERIC}),
+          attributes={**layout.REQUIRED, **layout.DECIMAL}),
     Field("half_width", "Wanted half-width of the interval",
           "Optional: the plan then says which ε it takes, in units of the outcome.",
-          read=read_number, attributes=_NUMERIC),
+          read=layout.read_number, attributes=layout.DECIMAL),
     Field("estimand", "Whose effect", options=(
         ("ate", "ATE: everybody"), ("att", "ATT: the treated"), ("atc", "ATC: the untreated"),
         ("ato", "ATO: where arms overlap"),
@@ -62,16 +51,16 @@ _FIRST: Final = (
 )  # fmt: skip
 _MORE: Final = (
     Field("by", "Subgroups", "Columns of labels, and numbers with a cut, with commas: {example}. "
-          "Each has an effect of its own.", read=read_list),
+          "Each has an effect of its own.", read=layout.read_list),
     Field("overall", "Pay half of ε for the effect of everybody beside subgroups",
-          read=read_switch),
+          read=layout.read_switch),
     Field("probability", "Probability of treatment in a trial", "A number such as 0.5, or the "
           "column that holds everybody's; only for a randomised design.", read=_read_probability),
     Field("covariates", "Covariates to adjust for", "With commas; empty for all: {covariates}.",
-          read=read_list),
+          read=layout.read_list),
     Field("outcome_sd", "Standard deviation of the outcome among persons treated alike",
-          "A public guess, in units of the outcome; empty if you have none.", read=read_number,
-          attributes=_NUMERIC),
+          "A public guess, in units of the outcome; empty if you have none.",
+          read=layout.read_number, attributes=layout.DECIMAL),
     Field("confidence", "Confidence of the interval", "0.95, for example; none for no interval.",
           "0.95", _read_confidence),
     Field("method", "Method", options=(("auto", "auto: the recommended one"),)),
@@ -107,38 +96,45 @@ def question_form(
     is_open = fault.name in _MORE_NAMES or any(before.get(name) for name in _OPENING)
     words = {"example": _example(domain), "covariates": ", ".join(domain.covariates)}
     first, more = (
-        show_fields(
+        layout.show_fields(
             [one for one in fields.values() if (one.name in _MORE_NAMES) is late],
             before, fault, **words,
         )
         for late in (False, True)
     )  # fmt: skip
-    return query_form(
+    unfold = {"open": "open"} if is_open else {}
+    return layout.query_form(
         f"/datasets/{found.name}/plan", *fault.above, *first,
-        element("details", element("summary", "More choices"), *more,
-                **({"open": "open"} if is_open else {})),
-        button("Show the plan"),
+        element("details", element("summary", "More choices"), *more, **unfold),
+        layout.button("Show the plan"),
     )  # fmt: skip
+
+
+def written(query: Mapping[str, str]) -> dict[str, str]:
+    """Return what an address says of the fields of the form."""
+    return {key: text[:500].strip() for key, text in query.items() if key in FIELDS}
 
 
 def question_text(asked: Question) -> str:
     """Word a question in a line: what differs from the usual."""
-    parts = [asked.estimand.upper() if asked.among is None else f"among {asked.among}"]
-    parts += [f"method {asked.method}"] * (asked.method != "auto")
-    parts += [f"subgroups by {', '.join(asked.by)}"] * bool(asked.by)
-    parts += ["and everybody for half of ε"] * asked.overall
-    parts += [f"{asked.design} design"] * (asked.design != "unknown")
-    parts += [f"probability {asked.probability}"] * (asked.probability is not None)
-    parts += [f"adjusted for {', '.join(asked.covariates or ())}"] * bool(asked.covariates)
-    parts += ["no interval"] * (asked.confidence is None)
-    parts += [f"outcome's standard deviation {asked.outcome_sd}"] * bool(asked.outcome_sd)
-    return ", ".join(parts)
+    parts = (
+        (True, asked.estimand.upper() if asked.among is None else f"among {asked.among}"),
+        (asked.method != "auto", f"method {asked.method}"),
+        (asked.by, f"subgroups by {', '.join(asked.by)}"),
+        (asked.overall, "and everybody for half of ε"),
+        (asked.design != "unknown", f"{asked.design} design"),
+        (asked.probability is not None, f"probability {asked.probability}"),
+        (asked.covariates, f"adjusted for {', '.join(asked.covariates or ())}"),
+        (asked.confidence is None, "no interval"),
+        (asked.outcome_sd, f"outcome's standard deviation {asked.outcome_sd}"),
+    )
+    return ", ".join(words for applies, words in parts if applies)
 
 
 def ask_plainly(name: str, sent: Mapping[str, str]) -> dict[str, Any]:
     """Read a form as the plain values of a question; what was not sent is as usual."""
     fields = (one for one in FIELDS.values() if one.name in sent and one.name != "half_width")
-    plain = read_fields(fields, sent)
+    plain = layout.read_fields(fields, sent)
     for usual in ("estimand", "design", "method", "purpose", "covariates"):
         plain[usual] = plain.get(usual) or _USUAL[usual]
     return {**plain, "dataset": name, "epsilon": sent.get("epsilon", "")}
@@ -187,17 +183,16 @@ def expected(planned: Planned) -> Markup:
         ("Smallest effect that would show", f"{row.detectable_effect:.3g}"),
         ("Adjusted for covariates", "yes" if row.adjusted else "no"),
     ]
-    table = show_facts("What to expect, in units of the outcome", facts, "Number")
+    table = layout.facts("What to expect, in units of the outcome", facts, "Number")
     if planned.contrasts:
         rows = [
             (f"{each.arm} against {each.against}", f"{each.half_width:.3g}", f"{each.error:.3g}")
             for each in planned.contrasts
         ]
-        table = show_table(
-            "What to expect of each contrast, in units of the outcome",
-            ("Contrast", "Half-width", "Expected error"), rows,
-        )  # fmt: skip
-    answer = [promise(_sentence(planned))] if planned.answer else []
+        names = ("Contrast", "Half-width", "Expected error")
+        words = "What to expect of each contrast, in units of the outcome"
+        table = layout.table(words, names, rows)
+    answer = [layout.promise(_sentence(planned))] if planned.answer else []
     return join(*answer, table, element("p", f"It {planned.caveat}.", class_="soft"))
 
 
@@ -211,10 +206,10 @@ def _sentence(planned: Planned) -> str:
 
 def price(planned: Planned) -> Markup:
     """Say what an answer costs."""
-    return element(
-        "p",
-        f"It costs ε = {planned.epsilon}"
-        + (f", δ = {planned.delta}" if planned.delta != "0" else "")
-        + f"; {planned.budget.left} is left of {planned.budget.epsilon}, enough for "
-        f"{planned.answers_left} such answers. A repeat shows the same release and costs nothing.",
+    delta = f", δ = {planned.delta}" if planned.delta != "0" else ""
+    words = (
+        f"It costs ε = {planned.epsilon}{delta}; {planned.budget.left} is left of "
+        f"{planned.budget.epsilon}, enough for {planned.answers_left} such answers. A repeat "
+        "shows the same release and costs nothing."
     )
+    return element("p", words)
