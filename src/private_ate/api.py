@@ -14,7 +14,13 @@ from typing import cast
 
 from private_ate._version import VERSION
 from private_ate.arguments import parse_memory
-from private_ate.charging import Approval, Payer, bill_for, charge_and_make, payer_for, person_held
+from private_ate.charging import (
+    Approval,
+    bill_for,
+    charge_and_make,
+    person_held,
+    refuse_uncharged,
+)
 from private_ate.codec import encode
 from private_ate.data.files import MEMORY_LIMIT
 from private_ate.data.inputs import Covariates, refuse_person, resolve_domain, unasked_outcomes
@@ -222,18 +228,15 @@ def estimate_ate(  # noqa: PLR0913  # one keyword per question that a user answe
         msg = "a Spark data frame is computed on by Spark; collect it first to use engine 'local'"
         raise ArgumentError(msg)
     refuse_gaps(chosen, request, known, on_spark=on_cluster)
-    payer = None if request.ledger is None else payer_for(request)
+    refuse_uncharged(request)
     void = "none" if request.bounds == "from-data" else ""
-    if payer is not None and (request.seed is not None or void):
-        msg = "a ledger keeps private releases only: leave out seed and bounds='from-data'"
-        raise ArgumentError(msg)
     opened = None
     if is_table:
         opened = _open(data, request, known, unasked_outcomes(domain, known))
     columns = known.covariates if opened is None else opened.outline.covariates
     require_covariate(request.probability, columns)
     if opened is not None:
-        request = _with_persons(request, chosen, opened, payer)
+        request = _with_persons(request, chosen, opened)
 
     def make(authorize: Callable[[], None] | None) -> Release:
         leaves_out = takes(chosen.name, request.level, "undeclared")
@@ -254,11 +257,11 @@ def estimate_ate(  # noqa: PLR0913  # one keyword per question that a user answe
             released_at=asked_at if request.seed is None else None,
         )
 
-    if payer is None:
+    if request.ledger is None:
         return make(None)
     outline = None if opened is None else opened.outline
     bill = bill_for(request, chosen.name, chosen.options, known, outline)
-    return charge_and_make(payer, bill, make)
+    return charge_and_make(request, bill, make)
 
 
 def estimate_study(
@@ -383,14 +386,12 @@ def _weights_of_study(known: Domain, weights: str | SamplingWeights | None) -> D
     return resolve_domain(known, None, None, weights)
 
 
-def _with_persons(
-    request: Request, method: Method, opened: OpenTable, payer: Payer | None
-) -> Request:
+def _with_persons(request: Request, method: Method, opened: OpenTable) -> Request:
     """Return the request with as many rows for a person as public ids show, if there are any."""
     if request.person is None:
         return request
     most = partial(opened.most_rows, request.person)
-    rows = most() if payer is None else person_held(payer, request.person, most)
+    rows = most() if request.ledger is None else person_held(request, request.person, most)
     request = replace(request, rows_per_person=rows)
     refuse_gaps(method, request, opened.outline.declared)
     return request
