@@ -21,17 +21,15 @@ from private_ate.charging import (
     refuse_uncharged,
 )
 from private_ate.codec import encode
-from private_ate.data.inputs import resolve_domain, unasked_outcomes
+from private_ate.data.files import MEMORY_LIMIT
+from private_ate.data.inputs import Covariates, refuse_person, resolve_domain, unasked_outcomes
 from private_ate.data.missing_rules import Reading, neighbours_note, rule_notes
-from private_ate.data.persons import refuse_person
-from private_ate.data.requested_columns import Covariates
-from private_ate.data.streams import MEMORY_LIMIT
 from private_ate.domain import Domain, SamplingWeights, Survival, Treatment
 from private_ate.effects.to_release import release_of, tell_rounding
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.engines.open_table import ColumnsAsked, OpenTable, open_table
 from private_ate.engines.spark import SparkStudy
-from private_ate.engines.spark_columns import is_spark_frame
+from private_ate.engines.spark_table import is_spark_frame
 from private_ate.engines.threads import single_threaded_blas
 from private_ate.errors import ArgumentError, PrivateAteError
 from private_ate.ledger.ledger import Ledger
@@ -47,7 +45,8 @@ from private_ate.privacy.accounting import concentrated_budget
 from private_ate.privacy.budget import Guarantee, parse_epsilon
 from private_ate.privacy.entropy import entropy_for
 from private_ate.privacy.levels import Level, adjacency_of, has_public_covariates
-from private_ate.privacy.noise import Cost, Noise, Recorder
+from private_ate.privacy.metrics import Cost
+from private_ate.privacy.noise import Noise, Recorder
 from private_ate.privacy.quantization import require_rows
 from private_ate.release.release import Release
 from private_ate.request import Request, among_arm

@@ -19,8 +19,7 @@ from typing import Any, cast
 from uuid import uuid4
 
 from private_ate.codec import encode
-from private_ate.data.inputs import Outline, settle_names
-from private_ate.data.requested_columns import Covariates
+from private_ate.data.inputs import Covariates, Outline, settle_names
 from private_ate.data.tables import Columns, schema_of
 from private_ate.domain import (
     Categories,
@@ -274,7 +273,7 @@ def bill_for(
     method: str,
     options: type,
     domain: Domain,
-    outline: Outline[Any] | None,
+    outline: Outline | None,
 ) -> Bill:
     """Say what a request costs and rests on; its plan is the hash of all that was asked.
 

@@ -108,8 +108,8 @@ def _without_person(
     """Return the covariates as a page is asked for them: by name if a column of ids is none."""
     if person is None:
         return named
-    from private_ate.data.requested_columns import covariate_names  # as above
-    from private_ate.data.streams import open_schema  # keeps --help fast
+    from private_ate.data.files import open_schema  # keeps --help fast
+    from private_ate.data.inputs import covariate_names  # as above
 
     return list(covariate_names(open_schema(file), known, named, person=person))
 

@@ -21,8 +21,7 @@ from private_ate.privacy.accounting import discrete_gaussian_variance
 from private_ate.privacy.budget import Guarantee
 from private_ate.privacy.distributions import staircase_variance
 from private_ate.privacy.levels import Level
-from private_ate.privacy.metrics import Metric
-from private_ate.privacy.noise import Spend
+from private_ate.privacy.metrics import Metric, Spend
 from private_ate.privacy.objective import radius_tail
 from private_ate.release.metadata import (
     Effect,
