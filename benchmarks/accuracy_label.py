@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from private_ate.data.tables import read_table
+from private_ate.data.files import read_table
 from private_ate.datasets import load, synth
 from private_ate.engines.local import LocalStudy
 from private_ate.methods.calibrated.clipping import outcomes_of, release_clip

@@ -106,7 +106,7 @@ MUTANTS = (
     ),
     Mutant(
         "subgroups share no person but also no name",
-        "privacy/subgroup_noise.py",
+        "privacy/composed_noise.py",
         "replace(spend, part=subgroup)",
         "spend",
         "tests/unit/privacy/test_subgroup_noise.py",
@@ -162,14 +162,14 @@ MUTANTS = (
     ),
     Mutant(
         "outcomes that are drawn together have all of ε each",
-        "privacy/joint_noise.py",
+        "privacy/composed_noise.py",
         "moves=spend.moves * len(asked), epsilon=spend.epsilon, part=spend.part,",
         "moves=spend.moves, epsilon=spend.epsilon, part=spend.part,",
         "tests/properties/test_outcomes_replay.py",
     ),
     Mutant(
         "a joint draw forgets that a person may have several rows",
-        "privacy/joint_noise.py",
+        "privacy/composed_noise.py",
         "spend.moves * size for size in row",
         "size for size in row",
         "tests/properties/test_outcomes_replay.py",
@@ -414,9 +414,9 @@ MUTANTS = (
     ),
     Mutant(
         "a private rate is remembered",
-        "privacy/noise.py",
-        "self._two_sided(rate, public=False)",
-        "self._two_sided(rate)",
+        "privacy/baseline_noise.py",
+        "two_sided(rate, self.entropy, public=False)",
+        "two_sided(rate, self.entropy)",
         "tests/meta/test_mechanisms.py",
     ),
     Mutant(
@@ -428,16 +428,16 @@ MUTANTS = (
     ),
     Mutant(
         "the exponential mechanism forgets that scores move both ways",
-        "privacy/noise.py",
-        "rate = _rate(epsilon, 2 * sensitivity)\n        exact = [int(score)",
-        "rate = _rate(epsilon, sensitivity)\n        exact = [int(score)",
+        "privacy/baseline_noise.py",
+        "rate = rate_of(epsilon, 2 * spend.sensitivity[0])",
+        "rate = rate_of(epsilon, spend.sensitivity[0])",
         "tests/meta/test_mechanisms.py",
     ),
     Mutant(
         "a mechanism has no law test",
-        "privacy/noise.py",
-        "    def _cauchy(self)",
-        "    def cauchy(self)",
+        "privacy/baseline_noise.py",
+        "    def _choose(self,",
+        "    def choose_one(self,",
         "tests/meta/test_mechanisms.py",
     ),
     Mutant(

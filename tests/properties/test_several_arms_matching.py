@@ -64,7 +64,7 @@ def test_two_arms_through_the_code_of_several_have_the_weights_of_two(values):
     study = arm_study(2, rows=400, seed=3, values=values)
     model = fit_propensity(study.public(), 1 / study.size)
     slopes = model.coefficients[1] - model.coefficients[0]
-    two, several = study.pool(slopes), study.arm_pool(model.coefficients)
+    two, several = study.pool(slopes), study.pool(model.coefficients)
 
     assert several.arms == two.arms
     assert several.peak_reuse(5) == two.peak_reuse(5)
@@ -131,7 +131,7 @@ def test_the_adaptive_limit_knows_how_many_the_smallest_arm_stands_in_for():
 @pytest.mark.parametrize("values", [None, 2])
 def test_the_weights_of_each_arm_add_up_to_all_units(arms, values):
     study = arm_study(arms, rows=600, seed=arms, values=values)
-    pool = study.arm_pool(fit_propensity(study.public(), 1 / study.size).coefficients)
+    pool = study.pool(fit_propensity(study.public(), 1 / study.size).coefficients)
     plan = plan_limits(
         pool.arms, neighbors=5, peak_reuse=pool.peak_reuse(5), epsilon=1.0, coefficient=0.01,
         cap_at_peak=True,

@@ -16,7 +16,6 @@ from private_ate.checking.arms import FEW_UNITS
 from private_ate.checking.findings import Arms, ArmsSupport, Finding, Severity, Support
 from private_ate.checking.phrasing import amount, first_few, named, quoted
 from private_ate.data.encoding import encode_participation
-from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Table
 from private_ate.diagnostics.exact import effective_size, standardized_differences
 from private_ate.diagnostics.overlap import bin_scores, count_arm_overlap
@@ -37,7 +36,7 @@ _LARGE_IMBALANCE: Final = 0.25  # beyond what chance leaves in two hundred rows
 
 
 def weigh_arms(
-    table: Table | StreamedTable,
+    table: Table,
     domain: Domain,
     left_out: tuple[str, ...],
     progress: Progress | None,
@@ -137,9 +136,7 @@ def _greatest_differences(
     return before, after
 
 
-def _participation(table: Table | StreamedTable, domain: Domain) -> Bits:
-    if isinstance(table, Table):
-        return encode_participation(table, domain)
+def _participation(table: Table, domain: Domain) -> Bits:
     chunks = table.chunks([domain.treatment.column])
     return np.concatenate([encode_participation(chunk, domain) for chunk in chunks])
 

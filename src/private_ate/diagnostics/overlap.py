@@ -9,8 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.data.inputs import prepare_table, resolve_domain
-from private_ate.data.requested_columns import Covariates
+from private_ate.data.inputs import Covariates, prepare_table, resolve_domain
 from private_ate.domain import Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.models.propensity import PropensityModel, fit_propensity

@@ -20,7 +20,7 @@ from private_ate.errors import SchemaError
 from private_ate.methods.calibrated.options import CalibratedOptions
 from private_ate.methods.registry import Method
 from private_ate.methods.subgroups import estimate_subgroups
-from private_ate.privacy.joint_noise import run_together
+from private_ate.privacy.composed_noise import run_together
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
 from private_ate.request import Request

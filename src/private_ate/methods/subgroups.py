@@ -38,9 +38,9 @@ from private_ate.methods.calibrated.settings import (
 from private_ate.methods.effect_tables import subgroup_estimate
 from private_ate.methods.public_arms import FoundArms, found_arms
 from private_ate.methods.registry import Method
+from private_ate.privacy.composed_noise import SubgroupNoise, named_noise
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.subgroup_noise import SubgroupNoise, named_noise
 from private_ate.request import Request
 from private_ate.settings import (
     ABSENT,

@@ -13,10 +13,15 @@ from fractions import Fraction
 from typing import Any, Final, cast, get_args
 
 from private_ate.arguments import one_of, real_number
-from private_ate.data.inputs import prepare_table, resolve_domain, settle_names
-from private_ate.data.persons import most_rows, refuse_person
-from private_ate.data.requested_columns import Covariates
-from private_ate.data.streams import MEMORY_LIMIT, open_schema
+from private_ate.data.files import MEMORY_LIMIT, open_schema
+from private_ate.data.inputs import (
+    Covariates,
+    most_rows,
+    prepare_table,
+    refuse_person,
+    resolve_domain,
+    settle_names,
+)
 from private_ate.domain import Domain, Outcome, SamplingWeights, Survival, Treatment
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.engines.threads import single_threaded_blas

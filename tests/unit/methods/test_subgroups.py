@@ -18,7 +18,7 @@ from private_ate import (
     Treatment,
     estimate_ate,
 )
-from private_ate.data.tables import read_table
+from private_ate.data.files import read_table
 from private_ate.domain.subgroups import Cells
 from private_ate.effects.estimate import Quantity
 from private_ate.effects.quantities import ReleasedSubgroups, RowForm

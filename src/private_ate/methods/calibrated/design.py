@@ -368,8 +368,7 @@ def _units(block: Block, mean: float) -> Floats:
 def _matching_weights(public: MatchingStudy, request: Request) -> RowWeights:
     """Match on the score that the published method matches on."""
     model = fit_propensity(public, 1.0 / public.size)
-    is_pair = model.arms == 2
-    pool = public.pool(model.coordinates) if is_pair else public.arm_pool(model.coefficients)
+    pool = public.pool(model.coordinates if model.arms == 2 else model.coefficients)
     return pool.match_sharing_ties(request.neighbors)
 
 

@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from private_ate.arrays import Codes
 from private_ate.models.propensity import (
     SOLVER_GRADIENT,
     PropensityModel,
@@ -158,23 +159,19 @@ def match_similar_units(
     is_pair = arms == 2
     weights = model.coordinates if is_pair else model.coefficients
     if scores is None and epsilon is None:
-        public = study.public()
-        return (public.pool if is_pair else public.arm_pool)(weights)
+        return study.public().pool(weights)
     if scores is None or epsilon is None:
         msg = "scores and treatments are both private or both public: give both a budget, or none"
         raise TypeError(msg)
 
-    add = partial(scores.add, noise=noise)
-    if is_pair:
-        return study.noisy_pool(
-            weights, scores.bits, add,
-            lambda bits: noise.randomized_response(
-                "treatments", bits, changes=rows_per_person, epsilon=epsilon
-            ),
-        )  # fmt: skip
-    return study.noisy_arm_pool(
-        weights, scores.bits, add,
-        lambda codes: noise.generalized_response(
-            "treatments", codes, arms=arms, changes=rows_per_person, epsilon=epsilon
-        ),
-    )  # fmt: skip
+    def respond(codes: Codes) -> Codes:
+        if not is_pair:
+            return noise.generalized_response(
+                "treatments", codes, arms=arms, changes=rows_per_person, epsilon=epsilon
+            )
+        bits = codes.view(np.bool_)
+        return noise.randomized_response(
+            "treatments", bits, changes=rows_per_person, epsilon=epsilon
+        ).view(np.uint8)
+
+    return study.noisy_pool(weights, scores.bits, partial(scores.add, noise=noise), respond)
