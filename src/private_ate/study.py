@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import Final, Protocol, Self, TypeVar
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final, Protocol, Self, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ __all__ = [
     "ALL_PRESENT",
     "ArmSizes",
     "Block",
+    "FieldSums",
     "Grouping",
     "Groups",
     "MatchPool",
@@ -38,6 +39,18 @@ class Summable(Protocol):
     """A value of sums over rows: two of them add up to the sums over both sets of rows."""
 
     def __add__(self, other: Self, /) -> Self: ...
+
+
+class FieldSums:
+    """Sums over rows whose fields add up one by one; dataclasses inherit it."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Self) -> Self:
+        held = cast("Any", self)
+        names = [one.name for one in fields(held)]
+        added = {name: getattr(self, name) + getattr(other, name) for name in names}
+        return cast("Self", replace(held, **added))
 
 
 S = TypeVar("S", bound=Summable)

@@ -18,9 +18,8 @@ import numpy as np
 
 from private_ate.arrays import Floats, Integers
 from private_ate.effects.estimate import Quantity
-from private_ate.methods.blocks.counts import Counts, Steps, Subgroups
+from private_ate.methods.blocks.counts import Counts, Subgroups
 from private_ate.methods.probability import Probability
-from private_ate.models.folds import Total
 from private_ate.privacy.distributions import NoiseDistribution, SharedNoise
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS, noise_bits
@@ -185,11 +184,11 @@ def _release_means(
 ) -> list[float]:
     """Release the mean of each outcome, from the middle of its range in units of it."""
 
-    def kernel(block: Block) -> Total:
+    def kernel(block: Block) -> int:
         centred = np.rint((_outcomes(block) * OUTCOME_STEPS) * block.shares)
-        return Total(int(centred.astype(np.int64).sum()))
+        return int(centred.astype(np.int64).sum())
 
-    totals = [view.fold(kernel, title="arms").steps for view in views]
+    totals = [view.fold(kernel, title="arms") for view in views]
     noisy = _vector(noise, "mean outcome", totals, changes * OUTCOME_STEPS, epsilon)
     return [_within_centres(one / (2 * OUTCOME_STEPS * members)) for one in noisy]
 
@@ -204,12 +203,12 @@ def _release_arm_means(
     ``changes`` times that range. Cost: ε.
     """
 
-    def kernel(block: Block) -> Steps:
+    def kernel(block: Block) -> Integers:
         steps = np.rint((_outcomes(block) * OUTCOME_STEPS) * block.shares).astype(np.int64)
         treated = (steps * block.arm).sum()
-        return Steps(np.array([steps.sum() - treated, treated]))
+        return np.array([steps.sum() - treated, treated])
 
-    exact = study.fold(kernel, title="arms").values.tolist()
+    exact = study.fold(kernel, title="arms").tolist()
     noisy = noise.laplace("arm sums", exact, sensitivity=changes * OUTCOME_STEPS, epsilon=epsilon)
     sums, rows = np.array(noisy) / (2 * OUTCOME_STEPS), forms.counts.rows[0]
     means = sums / rows
@@ -244,14 +243,14 @@ def _release_squares(  # noqa: PLR0913  # rows, what was released of them, and a
 
         def kernel(
             block: Block, centre: float = centre, value: Floats = value, bound: float = bound
-        ) -> Total:
+        ) -> int:
             away = forms.scores(block, centre)
             if forms.probability is not None:
                 away -= value[0, 0]
             share = np.minimum(away**2 / bound, 1.0) * block.shares
-            return Total(int(np.rint(share * (1 << bits)).astype(np.int64).sum()))
+            return int(np.rint(share * (1 << bits)).astype(np.int64).sum())
 
-        totals.append(view.fold(kernel, title="variance").steps)
+        totals.append(view.fold(kernel, title="variance"))
     noisy = _vector(noise, "variance", totals, changes << bits, epsilon)
     scale = len(views) * changes / (members * float(epsilon))
     return [
@@ -339,7 +338,7 @@ def _sum_forms(
     whole = groups - 1 if subgroups.overall else None
     low, high = (end[:, None] for end in forms.reach(centre))
 
-    def kernel(block: Block) -> Steps:
+    def kernel(block: Block) -> Integers:
         codes = subgroups.codes(block.covariates)
         found = np.zeros((groups, count), dtype=np.int64)
         for group in range(groups):
@@ -347,9 +346,9 @@ def _sum_forms(
             own = codes == (codes if group == whole else group)
             rows = np.clip(forms.rows(group, block, centre), low[group].T, high[group].T)
             found[group] = np.rint(rows * own / grid).astype(np.int64).sum(axis=1)
-        return Steps(found)
+        return found
 
-    return view.fold(kernel, title="effect").values
+    return view.fold(kernel, title="effect")
 
 
 def _outcomes(block: Block) -> Floats:

@@ -15,7 +15,7 @@ from private_ate.domain.subgroups import Cells
 from private_ate.privacy.noise import Noise
 from private_ate.study import Block, Study
 
-__all__ = ["Counts", "Steps", "Subgroups", "release_counts"]
+__all__ = ["Counts", "Subgroups", "release_counts"]
 
 _BITS: Final = 20  # counts and weights are released on the grid 2⁻²⁰
 _MOST_IN_CUBE: Final = 3  # numbers up to which noise on cubes is smaller than Laplace noise
@@ -88,16 +88,6 @@ class Counts:
         return cls(np.array([shares]) * size, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """Exact integers of a shape, in steps of a grid; they add up over chunks."""
-
-    values: Integers
-
-    def __add__(self, other: Steps) -> Steps:
-        return Steps(self.values + other.values)
-
-
 def release_counts(
     study: Study,
     subgroups: Subgroups,
@@ -121,7 +111,7 @@ def release_counts(
     step = "rows that take part" if shares else "treated count"
     cells = 1 if subgroups.cells is None else subgroups.cells.count
 
-    def kernel(block: Block) -> Steps:
+    def kernel(block: Block) -> Integers:
         steps, squares = (
             np.rint(block.shares**power * (1 << _BITS)).astype(np.int64) for power in (1, 2)
         )
@@ -130,10 +120,10 @@ def release_counts(
         np.add.at(found, place, steps)
         if weighted:
             found[-1] = squares.sum()
-        return Steps(found)
+        return found
 
     is_full = study.everyone_takes_part and not weighted and cells == 1 and not shares
-    values = study.fold(kernel, title="arms").values[int(is_full) :].tolist()
+    values = study.fold(kernel, title="arms")[int(is_full) :].tolist()
     unit = 1 << (_BITS + 1)
     scale = changes / float(epsilon)
     if len(values) == 1:

@@ -18,6 +18,7 @@ import numpy as np
 
 from private_ate.arrays import Floats
 from private_ate.methods.calibrated.features import UNEXPLAINED, weights_at
+from private_ate.study import FieldSums
 
 __all__ = [
     "DualAscent", "DualSums", "Solution", "curvature_of", "dual_sums", "maximize_dual",
@@ -28,21 +29,13 @@ _NEWTON_STEPS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class DualSums:
+class DualSums(FieldSums):
     """Sums over an arm's rows at a dual point (λ, μ); they add up over blocks."""
 
     features: Floats  # Σ f w, shape (p,)
     weight: float  # Σ w
     squares: float  # Σ w²
     value: float  # Σ r/2 (w − u)² + (f·λ + μ) w
-
-    def __add__(self, other: DualSums) -> DualSums:
-        return DualSums(
-            self.features + other.features,
-            self.weight + other.weight,
-            self.squares + other.squares,
-            self.value + other.value,
-        )
 
     def scaled(self, factor: float) -> DualSums:
         """Return the sums as if every row stood for ``factor`` rows."""
