@@ -21,7 +21,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Final, TextIO, cast
+from typing import Any, Final, TextIO, cast
 
 from private_ate.ledger.stores import Execute, Store, one, update
 from private_ate.service.histories import publish_heads
@@ -279,7 +279,9 @@ class Worker:
             state = find_request(execute, row.id).state
             visible = visible_time(row.due, now(), self.settings.tick)
             after: State = "refused"
-            given = {"code": found.code or "ended", "reason": found.reason or _NOTHING}
+            given: dict[str, Any] = {
+                "code": found.code or "ended", "reason": found.reason or _NOTHING,
+            }  # fmt: skip
             if state == "charged":
                 after, given = "lost", {"code": "lost", "reason": _LOST}
             elif found.end == "done" and row.dummy:
