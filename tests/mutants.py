@@ -338,8 +338,8 @@ MUTANTS = (
     Mutant(
         "the label planner's half-width is halved",
         "effects/predictions.py",
-        "            coverage, float(stairs.epsilon), stairs.unit, deviations\n",
-        "            coverage, float(stairs.epsilon), stairs.unit / 2, deviations / 2\n",
+        "return half_width(coverage, self.noises, self.likely, self.rule)",
+        "return half_width(coverage, self.noises, self.likely, self.rule) / 2",
         "tests/unit/test_plan_predictions.py",
     ),
     Mutant(
