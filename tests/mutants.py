@@ -86,8 +86,8 @@ MUTANTS = (
     Mutant(
         "features of all rows are balanced as if a subgroup's mean were theirs",
         "methods/calibrated/design.py",
-        "total, scale * sums.target,",
-        "total, 0 * sums.target,",
+        "total / one.whom) * one.target",
+        "total / one.whom) * 0 * one.target",
         "tests/unit/methods/test_subgroups.py",
     ),
     Mutant(
@@ -113,7 +113,7 @@ MUTANTS = (
     ),
     Mutant(
         "a sampling weight moves its unit like any other",
-        "methods/calibrated/features.py",
+        "methods/calibrated/solver.py",
         "near - units * price / UNEXPLAINED",
         "near - price / UNEXPLAINED",
         "tests/unit/test_sampling_weights.py",
