@@ -126,15 +126,21 @@ def lines(family: str, epsilon: str, asked: argparse.Namespace) -> Iterator[dict
     seeds = range(asked.first_seed, asked.first_seed + asked.studies)
     studies = [make_study(family, asked.size, asked.dimension, None, seed) for seed in seeds]
     whole = None
+    kept: list[Cut] = []
     is_label = asked.level == "label"
     for part in ["", *filter(None, asked.parts.split(","))]:
         line = Line()
         with label.without(part) if is_label else without(part):
-            for study, seed in zip(studies, seeds, strict=True):
+            for place, (study, seed) in enumerate(zip(studies, seeds, strict=True)):
                 if is_label:
                     label.add(line, study, float(epsilon), seed)
+                    continue
+                if part == "flags" and kept:  # they only widen intervals
+                    found = kept[place]
                 else:
-                    add(line, study, cut(study, float(epsilon), seed, asked.partitions), part)
+                    found = cut(study, float(epsilon), seed, asked.partitions)
+                kept += [found] if part == "" else []
+                add(line, study, found, part)
         whole = line.rmse if whole is None else whole
         yield {
             "family": family, "n": asked.size, "d": asked.dimension, "epsilon": epsilon,

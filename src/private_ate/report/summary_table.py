@@ -16,7 +16,7 @@ from private_ate.report.markup import Markup, element
 from private_ate.report.phrasing import number_text, percent, sampling_words, uncertainty
 
 if TYPE_CHECKING:
-    from private_ate.release.ratios import NumberNeeded
+    from private_ate.effects.of_releases import NumberNeeded
     from private_ate.release.release import Release
 
 

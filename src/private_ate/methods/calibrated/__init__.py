@@ -11,7 +11,8 @@ its own guess and the variance of its own noise, spends a part of ε on curves, 
 integer of each row and releases their sums with what is left of ε. `predict` says what to expect
 of a release.
 
-Weights (`weights`, `solver`), sums and noise (`private`) and what a release says (`settings`, `notes`) may be changed alone. What a feature is, its share of variance,
-the predicted error behind a cap and what an interval covers must be changed together (`features`,
-`weights.choose_cap`, `method.error_variances`), and a sensitivity with docs/proofs/calibrated.md.
+Weights (`weights`, `solver`), sums and noise (`private`) and what a release says (`settings`,
+`notes`) may be changed alone. What a feature is, its share of variance, the predicted error behind
+a cap and what an interval covers must be changed together (`features`, `weights.choose_cap`,
+`method.error_variances`), and a sensitivity with docs/proofs/calibrated.md.
 """
