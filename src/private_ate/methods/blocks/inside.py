@@ -46,7 +46,7 @@ _TWIN_SCATTER: Final = 5.0  # over rows: the ratio to the twin scatters in small
 _LARGEST_LEFT: Final = 1.1  # of the outcome's mean square; beyond, forests only add noise
 # Shares of rows with less than a tenth, and a fifth, of the usual chance to be in one of the arms.
 _CHANCES: Final = (0.1, 0.2)
-_EXCESSES: Final = (0.13, 0.25)
+_EXCESSES: Final = (0.12, 0.23)
 # Beyond that, for each share by chance: with few rows of an arm forests see such rows in noise.
 _CHANCE_SCATTER: Final = 0.25
 
