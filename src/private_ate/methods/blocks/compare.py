@@ -20,10 +20,9 @@ from private_ate.arrays import Floats, Integers
 from private_ate.effects.estimate import Quantity
 from private_ate.methods.blocks.counts import Counts, Subgroups
 from private_ate.methods.probability import Probability
-from private_ate.models.standardization import noise_bits
 from private_ate.privacy.distributions import NoiseDistribution, SharedNoise
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.quantization import OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_STEPS, noise_bits
 from private_ate.study import Block, Study
 
 _SCORE_BITS: Final = 24  # the grid of scores lies so far below their bound
