@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from fractions import Fraction
 from typing import Any, Final, TypeVar, cast
 
-from private_ate.arguments import check_name, real_number, settle
+from private_ate.arguments import check_analyst, check_name, real_number, settle
 from private_ate.domain.column_types import label_text
 from private_ate.domain.treatment import Treatment
 from private_ate.errors import ArgumentError
@@ -95,9 +95,12 @@ class Request:
         for role, name in (
             ("data set", self.dataset),
             ("data set's version", self.dataset_version),
+            ("request id", self.request_id),
         ):
             if name is not None:
                 check_name(role, name)
+        if self.analyst is not None:
+            check_analyst(self.analyst)
         spreads = tuple(
             (name, real_number(f"the standard deviation of {name!r}", value, 1e-150, 1e150))
             for name, value in self.spreads

@@ -25,13 +25,14 @@ from private_ate.errors import NumericRangeError
 from private_ate.methods.blocks.compare import Forms, compare_arms_as_they_are
 from private_ate.methods.blocks.counts import Counts, Subgroups, release_counts
 from private_ate.methods.calibrated.clipping import release_range
-from private_ate.models.standardization import Scaling, noise_bits, release_scaling
+from private_ate.models.private_score import Scaling, release_scaling
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import (
     MOST_ROWS,
     MOST_SORTED_ROWS,
     OUTCOME_STEPS,
+    noise_bits,
     quantize_weights,
     require_rows,
     weighted_sum,

@@ -68,7 +68,7 @@ def of_r():
 
 def of_class(module):
     """Return the arguments of a class from its source: what it inherits may not be installed."""
-    tree = ast.parse((ROOT / f"src/private_ate/integrations/{module}.py").read_text("utf-8"))
+    tree = ast.parse((ROOT / f"src/private_ate/{module}.py").read_text("utf-8"))
     made = next(node for node in ast.walk(tree) if getattr(node, "name", "") == "__init__")
     names = [one.arg for one in made.args.kwonlyargs]
     return {

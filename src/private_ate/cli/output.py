@@ -20,7 +20,7 @@ from private_ate.privacy.levels import has_public_covariates
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from private_ate.data.requested_columns import Covariates
+    from private_ate.data.inputs import Covariates
     from private_ate.domain import Domain
     from private_ate.release.public_facts import PublicFacts
     from private_ate.release.release import Release

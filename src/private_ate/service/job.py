@@ -26,8 +26,14 @@ from typing import Any, Final, Literal
 from private_ate.api import estimate_ate
 from private_ate.charging import Approval
 from private_ate.data.csv_file import CsvFile
-from private_ate.data.files import DataFile, file_of, read_schema, require_counted_records
-from private_ate.data.streams import MEMORY_LIMIT, open_table
+from private_ate.data.files import (
+    MEMORY_LIMIT,
+    DataFile,
+    file_of,
+    open_table,
+    read_schema,
+    require_counted_records,
+)
 from private_ate.datasets.dummy import DUMMY_NOTE, draw_dummy
 from private_ate.errors import BudgetError, LedgerError, PrivateAteError
 from private_ate.ledger.binding import Charge

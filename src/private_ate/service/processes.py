@@ -185,7 +185,7 @@ def add_file(  # noqa: PLR0913  # one value per fact about a data set
     rows_per_person: int = 1,
 ) -> None:
     """Register a file of the worker's folder: reads its header and counts its rows."""
-    from private_ate.data.streams import MEMORY_LIMIT, open_schema, open_table
+    from private_ate.data.files import MEMORY_LIMIT, open_schema, open_table
 
     folder = config.folder / str(config.worker()["data"])
     file = open_source(folder, source)

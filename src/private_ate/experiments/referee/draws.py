@@ -19,8 +19,7 @@ from threadpoolctl import threadpool_limits
 from private_ate._version import VERSION
 from private_ate.api import METHODS, estimate_ate
 from private_ate.audit.run import audit_release
-from private_ate.data.files import write_whole
-from private_ate.data.tables import read_table
+from private_ate.data.files import read_table, write_whole
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import PrivateAteError
 from private_ate.experiments.arms import Arm, arm_named

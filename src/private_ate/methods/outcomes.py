@@ -18,10 +18,9 @@ from private_ate.domain.subgroups import Cells
 from private_ate.effects.estimate import Estimate, merge_outcomes
 from private_ate.errors import SchemaError
 from private_ate.methods.calibrated.options import CalibratedOptions
-from private_ate.methods.composition import refuse_gaps
 from private_ate.methods.registry import Method
-from private_ate.methods.subgroups.method import estimate_subgroups
-from private_ate.privacy.joint_noise import run_together
+from private_ate.methods.subgroups import estimate_subgroups
+from private_ate.privacy.composed_noise import run_together
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
 from private_ate.request import Request
@@ -46,7 +45,6 @@ def estimate_outcomes(
     has for it alone. Proof: docs/proofs/outcomes.md.
     """
     domain = study.domain
-    refuse_gaps(method, request, domain)
     if not has_public_covariates(request.level):
         return method.run(study, request, noise)
     views = [study.with_outcome(place) for place in range(len(domain.outcomes))]

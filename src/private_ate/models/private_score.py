@@ -1,26 +1,41 @@
-"""Logistic regression under objective perturbation, by folds over the rows.
+"""Models of the treatment under objective perturbation, by folds over the rows.
 
-The model is one of treatment on standardised covariates. The walk to the minimum also serves
-balancing weights.
+With f = z·w and p = σ(f), the derivatives of a treated and of a control row's loss are
+
+    ATE: −1/p and 1/(1 − p)        ATT: −1 and p/(1 − p)        ATC: −(1 − p)/p and 1,
+
+so that the gradient vanishes exactly where the weighted sums of z agree in both arms. Beyond
+|f| = log((1 − η)/η) these losses go on along their tangent: they stay convex, and one row's slope
+and curvature are bounded. The loss whose weights are those of the ATO, 1 − p and p, is the logistic
+one and needs no tangent.
+
+Declared bounds are usually loose: released means and variances may bring every covariate to a scale
+on which a penalised model can see it, clipped to [−1, 1] again. Proofs: docs/proofs/orthogonal.md
+for the logistic loss, section 12 of docs/proofs/baselines.md for the others.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Protocol
+from fractions import Fraction
+from typing import assert_never
 
 import numpy as np
 
-from private_ate.arrays import Floats
+from private_ate.arrays import Bits, Floats
 from private_ate.models.folds import LossSums, by_chunks
+from private_ate.parameters import Estimand
+from private_ate.privacy.noise import Noise
 from private_ate.privacy.objective import LOGISTIC, LossBounds, Perturbation
+from private_ate.privacy.quantization import noise_bits
 from private_ate.study import Block, Study
 
-__all__ = ["LogisticObjective", "PrivateFit", "RowFeatures"]
+__all__ = [
+    "RowLoss", "Scaling", "ScoreObjective", "loss_bounds_of", "release_scaling", "row_losses",
+]  # fmt: skip
 
 _START_ROWS = 20_000
 _START_PASSES = 15  # over the rows of the start
@@ -29,17 +44,122 @@ _RENEWED = (0, 1, 2)  # which of them compute second derivatives anew; the other
 _EXTRA_PASSES = 200  # only rows whose order deceives the start were found to need any
 _NO_HESSIAN: Floats = np.zeros((0, 0))
 _LONGEST_STEP = 1000.0  # in L1; a longer Newton step starts from where the loss is flat
+_LARGEST_SPREAD = 0.5
+_SMALLEST_SPREAD = 1e-3
 
 
-class RowFeatures(Protocol):
-    """What a model sees of a row, by the row's own values alone."""
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """An affine map of every encoded covariate, followed by clipping; shape (d,) each."""
+
+    slope: Floats
+    shift: Floats
 
     @property
     def columns(self) -> int:
-        """The number of features (p), the constant among them."""
+        """The number of features (p): one per covariate and the constant."""
+        return self.slope.size + 1
 
     def features(self, block: Block) -> Floats:
-        """Return the features of a block, all in [−1, 1], the constant first; shape (p, m)."""
+        """Return a constant and the scaled covariates, all in [−1, 1]; shape (d + 1, m)."""
+        features = np.empty((self.slope.size + 1, block.arm.size))
+        features[0] = 1.0
+        scaled = features[1:]
+        np.multiply(block.covariates.T, self.slope[:, None], out=scaled)
+        scaled += self.shift[:, None]
+        np.clip(scaled, -1.0, 1.0, out=scaled)
+        return features
+
+
+@dataclass(frozen=True, slots=True)
+class _Moments:
+    """Sums over rows of 2x − 1 and of 2(2x − 1)² − 1, in grid steps."""
+
+    steps: tuple[int, ...]
+
+    def __add__(self, other: _Moments) -> _Moments:
+        return _Moments(tuple(a + b for a, b in zip(self.steps, other.steps, strict=True)))
+
+
+def release_scaling(
+    study: Study, noise: Noise, *, epsilon: Fraction, changes: int, stretch: float
+) -> Scaling:
+    """Release the means and mean squares of all covariates and scale by them.
+
+    Neighbours: ``changes`` rows replaced. Sensitivity (L∞): ``2·changes``, because every
+    coordinate of the sum adds values in [−1, 1], rounded to the grid one by one; a row that takes
+    no part adds zero, one with a sampling weight something between. Cost: ε, by the L∞ mechanism.
+    Proof: docs/proofs/orthogonal.md.
+    """
+    bits = noise_bits(2 * changes, epsilon)
+    sums = study.fold(lambda block: _moments(block, bits), title="standardisation")
+    noisy = noise.cube(
+        "standardisation", sums.steps, sensitivity=2 * changes << bits, epsilon=epsilon
+    )
+    unit = study.size << (bits + 1)
+    released = np.array([value / unit for value in noisy]).reshape(2, study.dimension)
+    mean = np.clip(released[0], -1.0, 1.0)
+    square = np.clip((released[1] + 1) / 2, 0.0, 1.0)
+    noise_scale = changes / float(epsilon) / study.size
+    floor = max(8 * study.dimension * noise_scale / math.sqrt(3), _SMALLEST_SPREAD)
+    spread = np.sqrt(np.maximum(square - mean**2, 0.0))
+    spread = np.minimum(np.maximum(spread, floor), _LARGEST_SPREAD)
+    width = np.minimum(stretch * spread, 1 + np.abs(mean))
+    return Scaling(2 / width, (-1 - mean) / width)
+
+
+def _moments(block: Block, bits: int) -> _Moments:
+    grid = float(1 << bits)
+    counted = block.shares
+    centred = 2 * block.covariates.T - 1
+    first = np.rint(np.rint(centred * grid) * counted).astype(np.int64).sum(axis=1)
+    np.square(centred, out=centred)
+    second = np.rint(np.rint((2 * centred - 1) * grid) * counted).astype(np.int64).sum(axis=1)
+    return _Moments(tuple(int(step) for step in (*first, *second)))
+
+
+@dataclass(frozen=True, slots=True)
+class RowLoss:
+    """Loss, slope and curvature of rows by their predictors, shape (m,) each."""
+
+    value: Floats
+    slope: Floats
+    curvature: Floats
+
+
+def loss_bounds_of(estimand: Estimand, truncation: float) -> LossBounds:
+    """Return bounds on one row's loss: its Lipschitz constant is 1/η (ATE) or (1 − η)/η."""
+    if estimand == "ato":
+        return LOGISTIC
+    least = Fraction(truncation)
+    odds = (1 - least) / least
+    return LossBounds(math.ceil(1 + odds if estimand == "ate" else odds), odds, None)
+
+
+def row_losses(estimand: Estimand, predictors: Floats, treated: Bits, truncation: float) -> RowLoss:
+    """Return the loss of each row with its derivatives, along the tangent beyond the knots."""
+    if estimand == "ato":
+        small = np.exp(-np.abs(predictors))
+        chance = np.where(predictors >= 0, 1.0, small) / (1.0 + small)
+        value = np.log1p(small) + np.maximum(predictors, 0.0) - treated * predictors
+        return RowLoss(value, chance - treated, chance * (1.0 - chance))
+    knot = math.log((1 - truncation) / truncation)
+    inside = np.clip(predictors, -knot, knot)
+    sign = np.where(treated, -1.0, 1.0)
+    growing = np.exp(sign * inside)  # (1 − p)/p of a treated row, p/(1 − p) of a control
+    match estimand:
+        case "ate":
+            curved, straight = np.ones_like(growing), np.ones_like(growing)
+        case "att":
+            curved, straight = (~treated).astype(np.float64), treated.astype(np.float64)
+        case "atc":
+            curved, straight = treated.astype(np.float64), (~treated).astype(np.float64)
+        case _:
+            assert_never(estimand)
+    slope = sign * (curved * growing + straight)
+    value = curved * growing + straight * sign * inside + slope * (predictors - inside)
+    curvature = curved * growing * (np.abs(predictors) <= knot)
+    return RowLoss(value, slope, curvature)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +197,18 @@ class _State:
 
 
 @dataclass(frozen=True, slots=True)
-class PrivateFit(ABC):
+class ScoreObjective:
     """A loss over rows of scaled covariates that is minimised under a perturbation.
 
     A row that takes no part adds nothing to the loss, one with a sampling weight its share.
+    Weights by the fitted score suit the ``estimand``; they are bounded by the ``truncation`` (η),
+    which the logistic loss, that of the ATO, does without.
     """
 
     study: Study = field(repr=False)
-    scaling: RowFeatures = field(repr=False)
+    scaling: Scaling = field(repr=False)
+    estimand: Estimand = "ato"
+    truncation: float = 0.0
 
     @property
     def dimension(self) -> int:
@@ -98,12 +222,13 @@ class PrivateFit(ABC):
 
     @property
     def loss_bounds(self) -> LossBounds:
-        """Bounds on the slope and the curvature of one row's loss: those of the logistic loss."""
-        return LOGISTIC
+        """Bounds on the slope and the curvature of one row's loss."""
+        return loss_bounds_of(self.estimand, self.truncation)
 
-    @abstractmethod
     def sums(self, rows: Study, point: Floats, *, curved: bool = False) -> LossSums:
         """Return sums over rows of the loss and its derivatives; the Hessian only if asked for."""
+        kernel = by_chunks(_kernel(self, point, curved=curved))
+        return rows.fold(kernel, title="model of the treatment")
 
     def reach(self, direction: Floats) -> float:
         """Return the L1 norm, which bounds ``|z·direction|``."""
@@ -206,31 +331,18 @@ class PrivateFit(ABC):
         return _State(point, loss, gradient, hessian, direction, self.reach(direction))
 
 
-@dataclass(frozen=True, slots=True)
-class LogisticObjective(PrivateFit):
-    """The logistic loss of a model of treatment on scaled covariates."""
-
-    def sums(self, rows: Study, point: Floats, *, curved: bool = False) -> LossSums:
-        """Return sums over rows of the loss and its derivatives."""
-        kernel = by_chunks(_kernel(self, point, curved=curved))
-        return rows.fold(kernel, title="model of the treatment")
-
-
 def _kernel(
-    objective: LogisticObjective, point: Floats, *, curved: bool
+    objective: ScoreObjective, point: Floats, *, curved: bool
 ) -> Callable[[Block], LossSums]:
+    scaling, estimand, truncation = objective.scaling, objective.estimand, objective.truncation
+
     def kernel(block: Block) -> LossSums:
-        features = objective.scaling.features(block)
-        linear = point @ features
-        treated, counted = block.treatment.astype(np.float64), block.shares
-        small = np.exp(-np.abs(linear))
-        probability = np.where(linear >= 0, 1.0, small) / (1.0 + small)
-        loss = (np.log1p(small) + np.maximum(linear, 0.0) - treated * linear) @ counted
-        gradient = features @ ((probability - treated) * counted)
+        features, counted = scaling.features(block), block.shares
+        found = row_losses(estimand, point @ features, block.treatment, truncation)
+        loss, gradient = float(found.value @ counted), features @ (found.slope * counted)
         if not curved:
-            return LossSums(treated.size, float(loss), gradient, _NO_HESSIAN)
-        # In place: no second large array.
-        features *= np.sqrt(probability * (1.0 - probability) * counted)
-        return LossSums(treated.size, float(loss), gradient, features @ features.T)
+            return LossSums(block.arm.size, loss, gradient, _NO_HESSIAN)
+        features *= np.sqrt(found.curvature * counted)  # in place: no second large array
+        return LossSums(block.arm.size, loss, gradient, features @ features.T)
 
     return kernel
