@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final, Protocol, Self, TypeVar, cast
+from dataclasses import dataclass, field, fields
+from operator import add
+from typing import Final, Protocol, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +21,9 @@ from private_ate.domain import Domain, Outcome
 
 __all__ = [
     "ALL_PRESENT",
+    "Added",
     "ArmSizes",
     "Block",
-    "FieldSums",
     "Grouping",
     "Groups",
     "MatchPool",
@@ -41,16 +42,21 @@ class Summable(Protocol):
     def __add__(self, other: Self, /) -> Self: ...
 
 
-class FieldSums:
-    """Sums over rows whose fields add up one by one; dataclasses inherit it."""
+class Added:
+    """A dataclass of sums over rows, added field by field.
+
+    A field whose metadata have ``add`` is joined by that function of two values instead.
+    """
 
     __slots__ = ()
 
     def __add__(self, other: Self) -> Self:
-        held = cast("Any", self)
-        names = [one.name for one in fields(held)]
-        added = {name: getattr(self, name) + getattr(other, name) for name in names}
-        return cast("Self", replace(held, **added))
+        """Add up the sums over two sets of rows."""
+        added = (
+            one.metadata.get("add", add)(getattr(self, one.name), getattr(other, one.name))
+            for one in fields(self)  # type: ignore[arg-type]  # dataclasses inherit from it
+        )
+        return type(self)(*added)
 
 
 S = TypeVar("S", bound=Summable)

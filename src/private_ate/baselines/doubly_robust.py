@@ -43,7 +43,7 @@ from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS, weighted_sum
 from private_ate.request import Request
 from private_ate.settings import ABSENT, Absent, Settings, SplitSizes
-from private_ate.study import Block, FieldSums, MatchingStudy
+from private_ate.study import Added, Block, MatchingStudy
 
 __all__ = [
     "DoublyRobustOptions",
@@ -106,7 +106,7 @@ class DoublyRobustOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreSums(FieldSums):
+class ScoreSums(Added):
     """Sums of the doubly robust scores and of their squares, in exact grid steps."""
 
     scores: int

@@ -13,7 +13,7 @@ from private_ate.baselines.perturbation import Budget, release_vector
 from private_ate.baselines.row_splits import RowSplit
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
-from private_ate.study import Block, FieldSums
+from private_ate.study import Added, Block
 
 __all__ = ["NuisanceModels", "fit_nuisance_models", "release_nuisance_models"]
 
@@ -43,7 +43,7 @@ class NuisanceModels:
 
 
 @dataclass(frozen=True, slots=True)
-class _ArmTotals(FieldSums):
+class _ArmTotals(Added):
     """Number of treated rows and centred outcome sums of both arms, in units of the range."""
 
     treated_count: int
@@ -52,7 +52,7 @@ class _ArmTotals(FieldSums):
 
 
 @dataclass(frozen=True, slots=True)
-class _Moments(FieldSums):
+class _Moments(Added):
     """Gram matrices and cross products by arm (control, treated); shapes (2, p, p), (2, p)."""
 
     gram: Floats

@@ -26,7 +26,7 @@ from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_BITS
 from private_ate.request import Request
 from private_ate.settings import ABSENT, Absent, Settings
-from private_ate.study import Block, FieldSums, MatchingStudy
+from private_ate.study import Added, Block, MatchingStudy
 
 __all__ = [
     "Cells",
@@ -77,7 +77,7 @@ class SmoothMatchingOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Cells(FieldSums):
+class Cells(Added):
     """Counts and outcome sums by cell and arm (control, treated), each of shape (cells, 2)."""
 
     counts: Integers

@@ -15,7 +15,7 @@ from private_ate.models.folds import by_chunks
 from private_ate.models.private_score import Scaling
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_BITS, OUTCOME_STEPS, noise_bits
-from private_ate.study import Block, FieldSums, Study
+from private_ate.study import Added, Block, Study
 
 __all__ = [
     "CellCounts", "CellNoise", "OneCell", "Partition", "Strata", "release_cells", "release_strata",
@@ -120,7 +120,7 @@ class Strata:
 
 
 @dataclass(frozen=True, slots=True)
-class _Counts(FieldSums):
+class _Counts(Added):
     """Exact counts and outcome sums by arm and cell: controls first, shape (2·cells,)."""
 
     rows: Integers

@@ -14,7 +14,7 @@ from private_ate.domain import Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.models.propensity import PropensityModel, fit_propensity
 from private_ate.release.public_facts import ArmOverlap, Overlap
-from private_ate.study import Block, FieldSums, Study
+from private_ate.study import Added, Block, Study
 
 __all__ = ["bin_scores", "count_arm_overlap", "count_overlap", "describe_overlap"]
 
@@ -86,7 +86,7 @@ def _arm_binning(model: PropensityModel) -> Callable[[Block], npt.NDArray[np.int
 
 
 @dataclass(frozen=True, slots=True)
-class _Counts(FieldSums):
+class _Counts(Added):
     """Counts per bin of either arm; adds up over blocks."""
 
     treated: npt.NDArray[np.int64]

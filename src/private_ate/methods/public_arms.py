@@ -18,9 +18,9 @@ from private_ate.models.propensity import PropensityModel, log_odds
 from private_ate.parameters import Estimand
 from private_ate.release.metadata import Pair
 from private_ate.study import (
+    Added,
     ArmSizes,
     Block,
-    FieldSums,
     MatchingStudy,
     Rows,
     RowWeights,
@@ -56,7 +56,7 @@ _OF_PAIR: Final = ("control", "treated")  # two arms are named so, whatever thei
 
 
 @dataclass(frozen=True, slots=True)
-class FoundArms(FieldSums):
+class FoundArms(Added):
     """How many rows each arm holds, and how many of those are not known to lack an outcome.
 
     ``members`` are those of the latter that have a sampling weight above zero; ``weight`` is what
@@ -341,7 +341,7 @@ def _share_beyond(whom: Integers, members: Integers) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _ScoreCounts(FieldSums):
+class _ScoreCounts(Added):
     """By bin of each arm's score: its members, and those whom it stands for; shape (K, bins)."""
 
     members: Integers

@@ -12,7 +12,7 @@ import numpy as np
 
 from private_ate.arrays import Floats
 from private_ate.privacy.objective import SUM_ROWS
-from private_ate.study import Block, FieldSums, Summable
+from private_ate.study import Added, Block, Summable
 
 __all__ = ["LossSums", "by_chunks", "scatter"]
 
@@ -20,7 +20,7 @@ S = TypeVar("S", bound=Summable)
 
 
 @dataclass(frozen=True, slots=True)
-class LossSums(FieldSums):
+class LossSums(Added):
     """Sums over rows of the logistic loss and its derivatives; they add up over blocks."""
 
     rows: int
