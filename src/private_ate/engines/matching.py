@@ -86,7 +86,7 @@ class ScoreOrder:
 
         def count(units: _Arm, others: _Arm) -> None:
             # Any order of the units gives the same counts; along the score is cheapest.
-            counts[others.rows], _ = self._matched(units.rows, others, place, neighbors, None)
+            counts[others.rows] = self._matched(units.rows, others, place, neighbors, None)[0]
 
         self._both_ways(count)
         return counts
@@ -101,7 +101,7 @@ class ScoreOrder:
             to_treated = others is self.treated
             units = np.flatnonzero(self.treatment != to_treated)
             limit = treated_limit if to_treated else control_limit
-            _, mass[others.rows] = self._matched(units, others, place, neighbors, limit)
+            mass[others.rows] = self._matched(units, others, place, neighbors, limit)[1]
 
         self._both_ways(match)
         return mass
