@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from private_ate._version import VERSION
 from private_ate.arguments import parse_memory
 from private_ate.charging import (
     Approval,
@@ -32,8 +31,7 @@ from private_ate.data.inputs import (
 )
 from private_ate.data.missing_rules import Reading, neighbours_note, rule_notes
 from private_ate.domain import Domain, SamplingWeights, Survival, Treatment
-from private_ate.effects.estimate import Estimate
-from private_ate.effects.to_release import About, release_of
+from private_ate.effects.to_release import release_of, tell_rounding
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.engines.open_table import OpenTable, open_table
 from private_ate.engines.spark import SparkStudy
@@ -57,7 +55,6 @@ from private_ate.privacy.metrics import Cost
 from private_ate.privacy.noise import Noise, Recorder
 from private_ate.privacy.quantization import require_rows
 from private_ate.release.release import Release
-from private_ate.release.spending import list_steps, tell_rounding
 from private_ate.request import Request, among_arm
 from private_ate.settings import Facts, with_notes
 
@@ -234,7 +231,8 @@ def estimate_ate(  # noqa: PLR0913  # one keyword per question that a user answe
         msg = "a Spark data frame is computed on by Spark; collect it first to use engine 'local'"
         raise ArgumentError(msg)
     refuse_gaps(chosen, request, known, on_spark=on_cluster)
-    refuse_uncharged(request)
+    if request.ledger is not None:
+        refuse_uncharged(request)
     void = "none" if request.bounds == "from-data" else ""
     opened = None
     if is_table:
@@ -335,24 +333,15 @@ def estimate_study(
     settings = encode(with_notes(estimate.settings, notes))
     settings |= {"binary_outcome": True} if known.bounds.is_binary else {}
     settings |= {"column_labels": labels} if labels else {}
-    estimate = replace(estimate, settings=settings)
-    about = _about(study, request, estimate, is_declared=not void)
+    missing = None
+    if study.rules is not None:  # rows that were left out are counted where that is public
+        left_out = Facts.of(settings).left_out_outcome
+        missing = replace(study.rules, left_out_outcome=left_out).to_dict()
     return release_of(
-        estimate, guarantee, about,
-        steps=list_steps(noise.spends), method=method.name, n=size, version=VERSION,
+        replace(estimate, settings=settings), guarantee, known,
+        design=request.design, spends=noise.spends, method=method.name, n=size,
+        missing=missing, bounds_are_declared=not void,
     )  # fmt: skip
-
-
-def _about(
-    study: LocalStudy | SparkStudy, request: Request, estimate: Estimate, *, is_declared: bool
-) -> About:
-    """Say what a release is about, from what was declared; rows left out are counted if public."""
-    about = About.of(study.domain, design=request.design, bounds_are_declared=is_declared)
-    if study.rules is None:
-        return about
-    left_out = Facts.of(estimate.settings).left_out_outcome
-    rules = replace(study.rules, left_out_outcome=left_out)
-    return replace(about, missing=rules.to_dict())
 
 
 def _refuse_filtered_rows(study: LocalStudy | SparkStudy, request: Request) -> None:

@@ -171,8 +171,6 @@ class _ChargeOnce:
 
 def refuse_uncharged(request: Request) -> None:
     """Refuse a request that names a ledger which cannot charge it; nothing is opened yet."""
-    if request.ledger is None:
-        return
     if not isinstance(request.ledger, Ledger | str | Path):
         msg = "the ledger is a Ledger, the path of one, or a postgresql:// URL"
         raise ArgumentError(msg)

@@ -44,8 +44,8 @@ def estimate(
     """
     from private_ate.api import estimate_ate  # as above
     from private_ate.data.files import write_whole  # as above
+    from private_ate.effects.to_release import warn_of_epsilon  # as above
     from private_ate.privacy.budget import parse_epsilon  # as above
-    from private_ate.release.spending import warn_of_epsilon  # as above
 
     asked = SimpleNamespace(**given)
     level, out, report, diagnostics = asked.level, asked.out, asked.report, asked.diagnostics

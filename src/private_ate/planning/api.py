@@ -27,7 +27,7 @@ from private_ate.engines.local import LocalStudy, Progress
 from private_ate.engines.threads import single_threaded_blas
 from private_ate.errors import ArgumentError
 from private_ate.methods.assumptions import Assumptions
-from private_ate.methods.calibrated.clipping import WIDE_DEVIATIONS
+from private_ate.methods.calibrated.options import WIDE_DEVIATIONS
 from private_ate.methods.composition import method_for, refuse_gaps
 from private_ate.methods.options import with_outcome_sd
 from private_ate.methods.outcomes import request_for

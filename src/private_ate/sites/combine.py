@@ -15,10 +15,10 @@ import numpy as np
 from private_ate._version import VERSION
 from private_ate.arguments import one_of, real_number
 from private_ate.effects.row_errors import row_variances
+from private_ate.effects.to_release import warn_of_epsilon
 from private_ate.errors import ArgumentError
 from private_ate.release.metadata import Effect, OutcomeNote, Pair, longer_half
 from private_ate.release.release import Release
-from private_ate.release.spending import warn_of_epsilon
 from private_ate.sites.compatibility import (
     Key,
     promise_together,
