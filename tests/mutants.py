@@ -569,8 +569,8 @@ MUTANTS = (
     Mutant(
         "padding repeats a row of the next block",
         "engines/grouping.py",
-        "np.where(inside, offsets, 0), inside)",
-        "offsets, inside | True)",
+        "np.where(inside, offsets, 0), inside\n",
+        "offsets, inside | True\n",
         "tests/properties/test_blocks_replay.py",
     ),
     Mutant(

@@ -22,12 +22,18 @@ from private_ate.charging import (
 )
 from private_ate.codec import encode
 from private_ate.data.files import MEMORY_LIMIT
-from private_ate.data.inputs import Covariates, refuse_person, resolve_domain, unasked_outcomes
+from private_ate.data.inputs import (
+    ColumnsAsked,
+    Covariates,
+    refuse_person,
+    resolve_domain,
+    unasked_outcomes,
+)
 from private_ate.data.missing_rules import Reading, neighbours_note, rule_notes
 from private_ate.domain import Domain, SamplingWeights, Survival, Treatment
 from private_ate.effects.to_release import release_of, tell_rounding
 from private_ate.engines.local import LocalStudy, Progress
-from private_ate.engines.open_table import ColumnsAsked, OpenTable, open_table
+from private_ate.engines.open_table import OpenTable, open_table
 from private_ate.engines.spark import SparkStudy
 from private_ate.engines.spark_table import is_spark_frame
 from private_ate.engines.threads import single_threaded_blas
