@@ -65,8 +65,8 @@ MUTANTS = (
     Mutant(
         "whoever asks says who lacks an outcome in public",
         "ledger/roles.py",
-        "        _require_public_gaps(bound, use, dataset)\n",
-        "",
+        "if shown is not None:",
+        "if shown is not None and False:",
         "tests/attacks/test_public_gaps.py",
     ),
     Mutant(
@@ -569,8 +569,8 @@ MUTANTS = (
     Mutant(
         "padding repeats a row of the next block",
         "engines/grouping.py",
-        "np.where(inside, offsets, 0), inside)",
-        "offsets, inside | True)",
+        "np.where(inside, offsets, 0), inside\n",
+        "offsets, inside | True\n",
         "tests/properties/test_blocks_replay.py",
     ),
     Mutant(
