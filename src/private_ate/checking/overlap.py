@@ -15,7 +15,7 @@ from private_ate.arrays import Bits, Codes, Floats
 from private_ate.checking.arms import FEW_UNITS
 from private_ate.checking.findings import Arms, ArmsSupport, Finding, Severity, Support
 from private_ate.checking.phrasing import amount, first_few, named, quoted
-from private_ate.data.encoding import encode_participation
+from private_ate.data.encoding import encode_arms
 from private_ate.data.tables import Table
 from private_ate.diagnostics.exact import effective_size, standardized_differences
 from private_ate.diagnostics.overlap import bin_scores, count_arm_overlap
@@ -138,7 +138,7 @@ def _greatest_differences(
 
 def _participation(table: Table, domain: Domain) -> Bits:
     chunks = table.chunks([domain.treatment.column])
-    return np.concatenate([encode_participation(chunk, domain) for chunk in chunks])
+    return np.concatenate([encode_arms(chunk, domain)[1] for chunk in chunks])
 
 
 def _outside(scores: Floats, treated: Bits) -> Bits:

@@ -21,7 +21,7 @@ from private_ate.study import Added, ArmSizes, Block, MatchingStudy, Rows, RowWe
 
 __all__ = [
     "ArmBalance", "FoundArms", "count_arms", "found_arms", "greatest_over_pairs", "measure_arms",
-    "note_few_units", "pair_model", "warn_of_overlap",
+    "note_few_units", "warn_of_overlap",
 ]  # fmt: skip
 
 _LARGEST_DIFFERENCE: Final = 0.1
@@ -184,11 +184,6 @@ def _add_moments(block: Block, weights: Floats) -> Floats:
         sums = [[weight.sum(), (weight**2).sum(), weight.size], x.sum(axis=0), (x**2).sum(axis=0)]
         rows.append(np.concatenate([*sums, weight @ x]))
     return np.array(rows)
-
-
-def pair_model(coefficients: Floats) -> PropensityModel:
-    """Return the model of two arms whose log odds of treatment have these coefficients."""
-    return PropensityModel(np.stack([np.zeros_like(coefficients), coefficients]))
 
 
 def warn_of_overlap(

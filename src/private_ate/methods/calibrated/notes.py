@@ -18,8 +18,8 @@ from private_ate.methods.calibrated.settings import (
     SamplingNote,
 )
 from private_ate.methods.calibrated.weights import PublicWeights
-from private_ate.methods.public_arms import ArmBalance, note_few_units, pair_model, warn_of_overlap
-from private_ate.models.propensity import fit_propensity
+from private_ate.methods.public_arms import ArmBalance, note_few_units, warn_of_overlap
+from private_ate.models.propensity import PropensityModel, fit_propensity
 from private_ate.privacy.noise import Noise
 from private_ate.release.intervals import noise_half_width
 from private_ate.request import Request
@@ -136,7 +136,7 @@ def warnings_of(public: MatchingStudy, weights: PublicWeights, request: Request)
         sizes = tuple(max(round(arm.problem.effective), 1) for arm in weights.arms)
         balance = replace(balance, sizes=sizes)
     if len(weights.arms) == 2:
-        model = pair_model(weights.arms[1].problem.features.coefficients)
+        model = PropensityModel.from_coordinates(weights.arms[1].problem.features.coefficients, 2)
     else:
         model = fit_propensity(public, 1.0 / public.size)
     among = None if request.among is None else balance.labels.index(request.among)
