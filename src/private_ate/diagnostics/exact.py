@@ -197,8 +197,8 @@ def diagnose_ate(  # noqa: PLR0913  # one keyword per question a curator answers
         exact_effect=effects[0],
         limited_effect=effects[1],
         plain_difference=effects[2],
-        treated=pool.arms.treated,
-        control=pool.arms.control,
+        treated=pool.arms[1],
+        control=pool.arms[0],
         effective_treated=effective_size(arms[0]),
         effective_control=effective_size(arms[1]),
         balance=balance,
@@ -286,7 +286,7 @@ def _means(study: LocalStudy, weights: LocalWeights) -> list[float]:
     """Return the weighted mean of each arm's outcomes."""
     bounds = study.domain.bounds
     unit = bounds.width / study.size / (1 << (OUTCOME_BITS + WEIGHT_BITS))
-    return [bounds.middle + total * unit for total in study.arm_sums(weights).totals]
+    return [bounds.middle + total * unit for total in study.arm_sums(weights)]
 
 
 def _pool(study: LocalStudy) -> tuple[LocalPool | LocalArmPool, PropensityModel]:
