@@ -23,7 +23,7 @@ from private_ate.checking.column_counts import (
 )
 from private_ate.checking.column_heuristics import is_named_id, reveals_arm
 from private_ate.checking.columns import judge_covariate, judge_declarations
-from private_ate.checking.findings import Arms, ArmsSupport, DataCheck, Finding, Support
+from private_ate.checking.findings import Arms, DataCheck, Finding, Support
 from private_ate.checking.outcome import EventCounts, judge_outcome
 from private_ate.checking.overlap import judge_support, weigh_arms
 from private_ate.checking.proposals import propose_declaration, propose_lines
@@ -279,7 +279,7 @@ class _Pass:
         self,
         level: Level | None,
         rows_per_person: int,
-        support: Support | ArmsSupport | None,
+        support: Support | None,
         *,
         leaves_out: bool,
     ) -> DataCheck:
@@ -332,7 +332,7 @@ def _chunks(table: Table | StreamedTable, columns: tuple[str, ...]) -> Iterator[
 
 def _weigh(
     table: Table | StreamedTable, counted: _Pass, progress: Progress | None
-) -> Support | ArmsSupport | None:
+) -> Support | None:
     """Weigh the arms by the covariates that can be used as they are."""
     usable: dict[str, Interval | Categories] = {}
     for tally in counted.covariates:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from private_ate.codec import OMITTED, encode, stored_as, write_json
+from private_ate.codec import OMITTED, encode, write_json
 from private_ate.release import ArmOverlap, Overlap
 from private_ate.showing import show
 
-__all__ = ["NOTE", "Arms", "ArmsSupport", "DataCheck", "Finding", "Severity", "Support"]
+__all__ = ["NOTE", "Arms", "DataCheck", "Finding", "Severity", "Support"]
 
 Severity = Literal["ok", "note", "bends"]
 NOTE: Final = "not private, do not share"
@@ -84,42 +84,15 @@ class Support:
 
     Attributes
     ----------
-    effective_treated, effective_control : float
-        Kish's effective sizes of the arms.
-    outside_treated, outside_control : int
-        Units whose score lies beyond every score of the other arm.
-    balance : mapping
-        Standardised mean differences of each feature before and after weighting.
-    overlap : Overlap
-        Propensity scores by arm, in equal bins.
-    left_out : tuple of str
-        Covariates that could not be encoded as they are.
-    """
-
-    effective_treated: float = field(repr=False)
-    effective_control: float = field(repr=False)
-    outside_treated: int = field(repr=False)
-    outside_control: int = field(repr=False)
-    balance: Mapping[str, tuple[float, float]] = field(repr=False)
-    overlap: Overlap = field(repr=False, metadata=stored_as("scores"))
-    left_out: tuple[str, ...] = field(default=(), repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ArmsSupport:
-    """How well several arms overlap under inverse propensity weights; its repr shows no value.
-
-    Attributes
-    ----------
     effective : mapping
-        Kish's effective size of each arm, by its label.
+        Kish's effective size of each arm, by its label, the reference first.
     outside : mapping
         Units of each arm whose score for some other arm lies beyond every score of that arm's own.
     balance : mapping
-        For each feature the greatest standardised mean difference over all pairs of arms, before
-        and after weighting.
-    overlap : ArmOverlap
-        The score of each arm among the units of each, in equal bins.
+        Standardised mean differences of each feature before and after weighting; of several arms
+        the greatest over all pairs.
+    overlap : Overlap or ArmOverlap
+        Propensity scores by arm, in equal bins; of several arms those of each arm.
     left_out : tuple of str
         Covariates that could not be encoded as they are.
     """
@@ -127,15 +100,29 @@ class ArmsSupport:
     effective: Mapping[str, float] = field(repr=False)
     outside: Mapping[str, int] = field(repr=False)
     balance: Mapping[str, tuple[float, float]] = field(repr=False)
-    overlap: ArmOverlap = field(repr=False, metadata=stored_as("scores"))
+    overlap: Overlap | ArmOverlap = field(repr=False)
     left_out: tuple[str, ...] = field(default=(), repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the numbers as plain values, scores by the arm whose they are and by arm."""
-        labels = self.overlap.labels
-        scores = [dict(zip(labels, panel, strict=True)) for panel in self.overlap.counts]
-        plain: dict[str, Any] = encode(self)
-        return plain | {"scores": encode(dict(zip(labels, scores, strict=True)))}
+        """Return the numbers as plain values: of two arms by role, of several by label."""
+        by_arm: dict[str, Any] = {"effective": self.effective, "outside": self.outside}
+        scores = self.overlap
+        if isinstance(scores, ArmOverlap):
+            panels = [dict(zip(scores.labels, panel, strict=True)) for panel in scores.counts]
+            shown = encode(dict(zip(scores.labels, panels, strict=True)))
+        else:
+            shown = encode(scores)
+            by_arm = {
+                f"{name}_{role}": number
+                for name, numbers in by_arm.items()
+                for role, number in zip(
+                    ("treated", "control"), reversed(numbers.values()), strict=True
+                )
+            }
+        return {
+            **encode(by_arm), "balance": encode(self.balance), "scores": shown,
+            "left_out": encode(self.left_out),
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +140,7 @@ class DataCheck:
         Rows by their label of treatment.
     findings : tuple of Finding
         What was found: treatment, outcome, covariates in their order, then whole rows.
-    support : Support, ArmsSupport or None
+    support : Support or None
         Overlap and effective sizes; None where an arm is empty or no covariate can be used.
     proposed : str
         TOML for what is not declared, with bounds as seen in the data: to be confirmed.
@@ -164,7 +151,7 @@ class DataCheck:
     rows: int = field(repr=False)
     arms: Arms = field(repr=False)
     findings: tuple[Finding, ...] = field(repr=False)
-    support: Support | ArmsSupport | None = field(repr=False)
+    support: Support | None = field(repr=False)
     proposed: str = field(repr=False)
     note: str = NOTE
 
@@ -186,16 +173,9 @@ class DataCheck:
             "bends": len(self.bends),
             "arms": self.arms.to_dict(),
             "findings": encode(self.findings),
-            "overlap": self._overlap(),
+            "overlap": None if self.support is None else self.support.to_dict(),
             "proposed": self.proposed,
         }
-
-    def _overlap(self) -> dict[str, Any] | None:
-        held = self.support
-        plain: dict[str, Any] | None = (
-            held.to_dict() if isinstance(held, ArmsSupport) else encode(held)
-        )
-        return plain
 
     def to_json(self) -> str:
         """Return everything as one JSON object."""

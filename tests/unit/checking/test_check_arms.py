@@ -8,9 +8,9 @@ import pytest
 
 from private_ate import Domain, Interval, SchemaError, Treatment, check_data
 from private_ate.checking import overlap as weighing
-from private_ate.checking.findings import ArmsSupport, Support
 from private_ate.data.tables import read_table
-from private_ate.diagnostics.exact import standardized_differences
+from private_ate.models.multinomial import fit_multinomial
+from private_ate.release import ArmOverlap, Overlap
 
 ROWS = 1200
 THREE = Treatment("t", arms=("none", "low", "high"))
@@ -129,7 +129,7 @@ def test_doses_are_counted_in_bins_and_unreadable_or_far_ones_are_told(tmp_path)
     assert found(check, "beyond the bins").counts["rows"] == 2
     assert sum(check.arms.counts.values()) == ROWS - 4
     assert check.arms.counts["many"] == doses.count("20") + 1
-    assert isinstance(check.support, ArmsSupport)
+    assert isinstance(check.support.overlap, ArmOverlap)
 
 
 def test_doses_of_a_text_type_are_refused_as_the_estimate_refuses_them():
@@ -145,7 +145,7 @@ def test_two_bins_are_checked_as_treated_and_control():
         frame.filter(pl.col("t") >= 5).height,
         frame.filter(pl.col("t") < 5).height,
     )
-    assert isinstance(check.support, Support)
+    assert isinstance(check.support.overlap, Overlap)
 
 
 def test_rows_that_the_domain_counts_as_an_arm_belong_to_it():
@@ -194,20 +194,22 @@ def test_twenty_arms_are_looked_at_and_the_sentences_stay_short():
     assert "arm 19" in check.to_html()
 
 
-def test_two_arms_through_the_several_arm_functions_are_weighed_as_two():
+def test_two_arms_by_the_model_of_several_are_weighed_as_by_their_own(monkeypatch):
     frame = study(labels=("a", "b"), shares=(0.6, 0.4), pull=0.1)
     pair = domain(Treatment("t", arms=("a", "b")))
-    two = weighing.weigh_arms(read_table(frame), pair, (), None, all_in_arms=True)
-    encoded = weighing.LocalStudy.encode_public(read_table(frame), pair, None)
-    several = weighing._weigh_several(encoded, pair, ())
-    assert several.effective["b"] == pytest.approx(two.effective_treated, rel=1e-6)
-    assert several.effective["a"] == pytest.approx(two.effective_control, rel=1e-6)
-    assert several.outside == {"b": two.outside_treated, "a": two.outside_control}
-    assert several.balance["x"] == pytest.approx(np.abs(two.balance["x"]), rel=1e-6)
-    column, weights = encoded.covariates[0], np.ones(encoded.size)
-    before, after = weighing._greatest_differences(column, encoded.arm, weights, 2)
-    wanted = standardized_differences(column, encoded.treated, weights)
-    assert (before, after) == pytest.approx(np.abs(wanted))
+
+    def weighed():
+        return weighing.weigh_arms(read_table(frame), pair, (), None, all_in_arms=True)
+
+    two = weighed()
+    monkeypatch.setattr(weighing, "fit_public", fit_multinomial)
+    several = weighed()
+    assert several.effective == pytest.approx(two.effective, rel=1e-6)
+    assert several.outside == two.outside
+    assert several.balance["x"] == pytest.approx(two.balance["x"], rel=1e-6)
+    means = [frame.filter(t=arm)["x"].mean() for arm in ("a", "b")]
+    spread = np.sqrt(np.mean([frame.filter(t=arm)["x"].var(ddof=0) for arm in ("a", "b")]))
+    assert two.balance["x"][0] == pytest.approx((means[1] - means[0]) / spread)
 
 
 def test_chunks_of_rows_give_the_same_as_all_at_once(tmp_path):
