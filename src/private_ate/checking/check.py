@@ -10,7 +10,13 @@ import numpy as np
 
 from private_ate.arguments import parse_memory
 from private_ate.arrays import Integers, Words
-from private_ate.checking.arms import count_subgroups, judge_arms, judge_subgroups
+from private_ate.checking.arms import (
+    count_subgroups,
+    judge_arms,
+    judge_subgroups,
+    judge_support,
+    weigh_arms,
+)
 from private_ate.checking.column_counts import (
     ArmPositions,
     ColumnCounts,
@@ -21,11 +27,20 @@ from private_ate.checking.column_counts import (
     read_entries,
     spread_bits,
 )
-from private_ate.checking.column_heuristics import is_named_id, reveals_arm
-from private_ate.checking.columns import judge_covariate, judge_declarations
+from private_ate.checking.columns import (
+    is_named_id,
+    judge_covariate,
+    judge_declarations,
+    reveals_arm,
+)
 from private_ate.checking.findings import Arms, DataCheck, Finding, Support
-from private_ate.checking.outcome import EventCounts, judge_outcome
-from private_ate.checking.overlap import judge_support, weigh_arms
+from private_ate.checking.outcome import (
+    EventCounts,
+    judge_outcome,
+    judge_survival,
+    judge_time_like_outcome,
+    observe_times,
+)
 from private_ate.checking.proposals import propose_declaration, propose_lines
 from private_ate.checking.repeats import (
     RowSample,
@@ -36,7 +51,6 @@ from private_ate.checking.repeats import (
     judge_repeats,
     reveals_outcome,
 )
-from private_ate.checking.survival import judge_survival, judge_time_like_outcome, observe_times
 from private_ate.data.csv_file import CsvFile
 from private_ate.data.csv_records import find_long_lines
 from private_ate.data.files import file_of, without_words

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from private_ate.arrays import Bits, Floats, Integers, Words
-from private_ate.checking.phrasing import quoted
+from private_ate.checking.findings import quoted
 from private_ate.data.encoding import read_arms
 from private_ate.data.tables import Table
 from private_ate.domain import Categories, Interval, Treatment, label_text

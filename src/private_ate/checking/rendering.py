@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from private_ate.checking.phrasing import named, quoted
+from private_ate.checking.findings import named, quoted
 from private_ate.report.arm_comparison import balance_table, overlap_figure
 from private_ate.report.markup import Markup, element, folded, page, table, words_apart
 

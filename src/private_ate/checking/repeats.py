@@ -14,8 +14,7 @@ import numpy as np
 
 from private_ate.arrays import Bits, Floats, Integers, Words
 from private_ate.checking.column_counts import Entries, HashCounts, hash_entries, spread_bits
-from private_ate.checking.findings import Finding
-from private_ate.checking.phrasing import amount, quoted, share
+from private_ate.checking.findings import Finding, amount, quoted, share
 
 if TYPE_CHECKING:
     import polars as pl

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from private_ate.arrays import Floats, Integers
-from private_ate.data.encoding import encode_rows, read_outcome
+from private_ate.data.encoding import encode_rows, read_arms, read_outcome
 from private_ate.data.inputs import PreparedTable, prepare_table
 from private_ate.data.missing_rules import Reading
 from private_ate.data.requested_columns import Covariates
 from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Table
-from private_ate.diagnostics.lost_values import count_lost
-from private_ate.diagnostics.noiseless import noiseless_estimate
+from private_ate.diagnostics.noiseless import noiseless_estimate, used_weights
 from private_ate.diagnostics.overlap import count_overlap, fit_public
-from private_ate.diagnostics.reweighting import used_weights
 from private_ate.diagnostics.table_one import tabulate_arms
-from private_ate.domain import Domain, Treatment, require_one_outcome
+from private_ate.domain import Domain, Interval, Treatment, require_one_outcome
 from private_ate.engines.local import LocalStudy
 from private_ate.engines.matching_pools import LocalArmPool, LocalPool, LocalWeights
 from private_ate.engines.threads import single_threaded_blas
@@ -35,10 +35,8 @@ from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.quantization import OUTCOME_BITS, WEIGHT_BITS
 from private_ate.release import ArmDiagnostics, ArmOverlap, Diagnostics, Release
-from private_ate.release.curator import WithoutNoise
+from private_ate.release.curator import LostValues, WithoutNoise
 from private_ate.request import Request
-
-__all__ = ["diagnose_ate", "exact_effect", "exact_means"]
 
 
 def exact_effect(
@@ -298,3 +296,39 @@ def _weights_by_arm(study: LocalStudy, weights: Floats) -> dict[str, tuple[float
         label: tuple(np.quantile(weights[study.arm == code], (0, 0.5, 0.9, 0.99, 1)).tolist())
         for code, label in enumerate(study.domain.treatment.coded)
     }
+
+
+def count_lost(table: Table | StreamedTable, domain: Domain) -> dict[str, LostValues]:
+    """Return for each column in use how many of its entries were not used as they are."""
+    columns = [domain.treatment.column, domain.outcome.column, *domain.covariates]
+    chunks = table.chunks(columns) if isinstance(table, StreamedTable) else [table]
+    totals: dict[str, Counter[str]] = {name: Counter() for name in columns}
+    for chunk in chunks:
+        for name, found in _chunk(chunk, domain).items():
+            totals[name].update(found)
+    return {name: LostValues(**found) for name, found in totals.items()}
+
+
+def _chunk(table: Table, domain: Domain) -> dict[str, Mapping[str, int]]:
+    _, known = read_arms(table, domain.treatment)
+    outcome = domain.outcome
+    found: dict[str, Mapping[str, int]] = {
+        domain.treatment.column: {"undeclared": int(np.count_nonzero(~known))},
+        outcome.column: _numbers(read_outcome(table, outcome), outcome.bounds),
+    }
+    for name, kind in domain.covariates.items():
+        if isinstance(kind, Interval):
+            found[name] = _numbers(table.numbers(name), kind)
+        else:
+            hits = [table.equals(name, label) for label in kind.labels]
+            declared = np.logical_or.reduce(hits)
+            found[name] = {"undeclared": int(np.count_nonzero(~declared))}
+    return found
+
+
+def _numbers(values: Floats, bounds: Interval | None) -> dict[str, int]:
+    counts = {"missing": int(np.count_nonzero(np.isnan(values)))}
+    if bounds is not None:
+        counts["below"] = int(np.count_nonzero(values < bounds.low))
+        counts["above"] = int(np.count_nonzero(values > bounds.high))
+    return counts

@@ -9,8 +9,8 @@ import numpy as np
 from private_ate.arrays import Floats
 from private_ate.data.inputs import prepare_table, resolve_domain
 from private_ate.data.requested_columns import Covariates
+from private_ate.diagnostics.noiseless import used_weights
 from private_ate.diagnostics.overlap import effective_size
-from private_ate.diagnostics.reweighting import used_weights
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError

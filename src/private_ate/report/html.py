@@ -83,8 +83,8 @@ from private_ate.report.phrasing import (
     titled_balance,
     uncertainty,
 )
-from private_ate.report.summary import page_rows, span_text, summary_rows
 from private_ate.report.survival import survival_part
+from private_ate.report.text import page_rows, span_text, summary_rows
 
 if TYPE_CHECKING:
     from private_ate.release import Release

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from private_ate.report.effects_table import Cells, Scope, effect_tables
 from private_ate.report.phrasing import compared_line, headline
-from private_ate.report.summary import summary_rows
 from private_ate.report.survival import curve_cells
 
 if TYPE_CHECKING:
@@ -16,6 +15,43 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from private_ate.release import Release
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from private_ate.effects import (
+    e_value,
+    number_needed_to_treat,
+    odds_ratio_interval,
+    risk_ratio_interval,
+    standard_error,
+)
+from private_ate.report.effects_table import (
+    by_outcome,
+    equal_effects_lines,
+    has_outcomes,
+    in_brackets,
+)
+from private_ate.report.phrasing import (
+    assumption,
+    cost_text,
+    covered,
+    factor_text,
+    noise_error,
+    number_text,
+    percent,
+    sampling_words,
+    uncertainty,
+    unit_of,
+)
+from private_ate.report.survival import survival_rows
+from private_ate.settings import LedgerNote
+
+if TYPE_CHECKING:
+    from private_ate.release import Release
+    from private_ate.release.ratios import NumberNeeded
+
 
 WIDTH = 88
 
@@ -118,3 +154,210 @@ def release_table(release: Release, contrasts: Scope = "all") -> Table | Group:
     for name, value in summary_rows(release):
         summary.add_row(name, value)
     return Group(Text(title, style="italic"), *tables, summary) if tables else summary
+
+
+Rows = Iterator[tuple[str, str]]
+_LEVELS = {
+    "label": "outcomes are private; covariates and treatment are public",
+    "sample": "whole records are private; only n and the declared domain are public",
+    "hidden size": "whole records and their number are private; the declared domain is public",
+}
+_PATHS = {
+    "plain": "plain: arms compared as they are",
+    "prognosis": "prognosis: adjusted by a private model of the outcome",
+    "score": "score: adjusted by private models of the outcome and of each arm",
+}
+
+
+def summary_rows(release: Release) -> Rows:
+    """Yield the lines of a terminal's or a notebook's summary."""
+    facts = release.facts
+    if has_outcomes(release):
+        yield "headline", release.effects[0].outcome
+    yield from _several_rows(release) if release.arms else _number_rows(release)
+    for view in by_outcome(release):
+        named = f"{view.effects[0].outcome}: " if has_outcomes(release) else ""
+        for line in equal_effects_lines(view):
+            yield "equal effects", f"{named}{line}"
+    hides_size = release.adjacency.startswith("add/remove")
+    yield ("units (noisy n)" if hides_size else "units (n)"), f"{release.n:,}"
+    yield from _public_rows(release)
+    yield from ratio_rows(release)
+    yield from survival_rows(release)
+    yield "method", f"{release.method}, {release.level} level"
+    yield "guarantee", release.guarantee
+    yield "  neighbours", release.adjacency
+    yield "  protects", _LEVELS["hidden size" if hides_size else release.level]
+    meaning = "nothing: do not publish this number as private"
+    if release.is_private:
+        meaning = factor_text(release.level, float(release.epsilon), release.delta)
+    yield "  means", meaning
+    for note in facts.notes:
+        yield "note", note
+
+
+def _public_rows(release: Release) -> Rows:
+    """Yield whom a release is about and how arms compare, as far as it says so."""
+    facts = release.facts
+    if facts.arms is not None:
+        yield "arms", f"{facts.arms.treated:,} treated, {facts.arms.control:,} control"
+    if facts.population is not None:
+        yield "population", facts.population
+    if facts.sampling is not None:
+        yield "weights", sampling_words(facts.sampling)
+    if facts.balance:  # public, at label level alone
+        before, after = (max(abs(pair[side]) for pair in facts.balance.values()) for side in (0, 1))
+        where = " over all pairs of arms" if facts.several_arms else ""
+        sides = f"{before:.3f} before, {after:.3f} after weighting"
+        yield "balance", f"largest standardised difference{where} {sides}"
+    if facts.means is not None:
+        yield "means", "{} if treated, {} if not".format(*_means(release))
+
+
+def _number_rows(release: Release) -> Rows:
+    """Yield the number of two arms, its error and its intervals."""
+    facts, digits = release.facts, uncertainty(release)
+    name = "difference in means"
+    if release.estimand != "difference":
+        known = facts.estimand if release.schema == 1 else release.estimand
+        name = f"effect ({known.upper()})"
+    yield name, f"{number_text(release.ate, digits)} {unit_of(release)}".rstrip()
+    if assumption(release):
+        yield "  assumes", assumption(release)
+    error = standard_error(release)
+    if error is not None:
+        known = number_text(error, error)
+        yield "standard error", f"{known} (half the interval over its normal quantile)"
+    for kind, pair, scale, covers in (
+        ("interval", release.interval, digits, facts.interval_covers),
+        ("noise interval", release.noise_interval, noise_error(release),
+         facts.noise_interval_covers),
+    ):  # fmt: skip
+        if pair is not None:
+            yield f"{percent(release)} {kind}", in_brackets(pair, scale)
+            if covers is not None:
+                yield "  covers", covers
+
+
+def _several_rows(release: Release) -> Rows:
+    """Yield what the tables of several arms leave to say."""
+    path = release.facts.path
+    if unit_of(release):
+        yield "unit", unit_of(release)
+    if assumption(release):
+        yield "assumes", assumption(release)
+    if covered(release):
+        yield "intervals", f"cover {covered(release)}"
+    if path is not None:
+        yield "path", _PATHS.get(path, path)
+
+
+def page_rows(release: Release, *, analyst: str = "", spent_before: float | None = None) -> Rows:
+    """Yield the facts below the number of a page: whose data, which sizes, ratios, budget."""
+    facts = release.facts
+    version = "" if release.dataset_version is None else f"version {release.dataset_version}"
+    named = ", ".join(text for text in (release.dataset, version) if text)
+    if named:
+        yield "data set", named
+    asked = " ".join([release.released_at or "", f"by {analyst}" if analyst else ""]).strip()
+    if asked:
+        yield "asked for", asked
+    yield "method", f"{release.method}, {release.level} level, private-ate {release.version}"
+    yield "units", _sizes(release)
+    yield "speaks of", facts.population or "all n units (ATE)"
+    if facts.sampling is not None:
+        yield "weights", sampling_words(facts.sampling)
+    if facts.left_out_outcome:
+        yield "left out", f"{facts.left_out_outcome:,} units without an outcome"
+    if facts.means is not None and not release.arms:
+        yield "mean outcome", "{} if all were treated, {} if none were".format(*_means(release))
+    yield from ratio_rows(release)
+    cost = cost_text(release)
+    if spent_before is not None:
+        cost += f"; ε = {spent_before:.6g} was spent on these data before"
+    note = LedgerNote.of(release.settings)
+    if note is not None:
+        cost += f"; ε = {note.left:.6g} of the budget of {note.dataset} is left"
+    yield "privacy cost", cost
+
+
+def _sizes(release: Release) -> str:
+    """Say how many units there are; of two arms in each, by its label where that is known."""
+    arms, effective = release.facts.arms, release.facts.effective_arms
+    text = f"{release.n:,}"
+    if arms is None:
+        return text
+    control, treated = "control", "treated"
+    if release.treatment is not None:
+        column, labels = release.treatment.column, release.treatment.arms
+        control, treated = (
+            f"with {column} = {labels[0]} (control)",
+            f"with {column} = {labels[-1]} (treated)",
+        )
+    text += f": {arms.treated:,} {treated}, {arms.control:,} {control}"
+    if effective is None:
+        return text
+    return f"{text}; worth {effective.treated:,.0f} and {effective.control:,.0f} of equal weight"
+
+
+def _means(release: Release) -> tuple[str, str]:
+    """Return the means if all were treated and if none were."""
+    means, error = release.facts.means, uncertainty(release)
+    return ("", "") if means is None else (
+        number_text(means.treated, error), number_text(means.control, error)
+    )  # fmt: skip
+
+
+def ratio_rows(release: Release) -> Rows:
+    """Yield what follows from two arms of a binary outcome, with intervals and for nothing.
+
+    The number needed to treat follows from the effect; ratios and the E-value need the means.
+    """
+    facts = release.facts
+    if release.arms or not facts.is_binary:
+        return
+    if facts.means is not None:
+        yield "risk ratio", _ratio(release, facts.risk_ratio, risk_ratio_interval(release))
+        yield "odds ratio", _ratio(release, facts.odds_ratio, odds_ratio_interval(release))
+    if release.estimand != "difference":  # which says nothing about treating anybody
+        yield "needed to treat", needed_text(number_needed_to_treat(release), percent(release))
+    if facts.means is not None and 0 < facts.means.control < 1:
+        found = e_value(release)
+        text = f"{found.estimate:.3g}"
+        if found.limit is not None:
+            text += f", {found.limit:.3g} for the interval's end nearer to no effect"
+        yield "E-value", f"{text} (with the control risk taken as known)"
+
+
+def _ratio(release: Release, ratio: float | None, interval: tuple[float, float] | None) -> str:
+    if ratio is None:
+        return "not available: the control risk is at its bound"
+    if release.interval is None:
+        return f"{ratio:.3g}; no interval was paid for"
+    if interval is None:
+        return f"{ratio:.3g}; no interval, as a risk is within its error of 0 or 1"
+    return f"{ratio:.3g}, {percent(release)} interval {span_text(*interval)}"
+
+
+def span_text(low: float, high: float) -> str:
+    """Write an interval of ratios, which may be open above."""
+    return f"from {low:.3g} {'upwards' if math.isinf(high) else f'to {high:.3g}'}"
+
+
+def needed_text(found: NumberNeeded, share: str) -> str:
+    """Say how many have to be treated for one event more or less."""
+    if math.isinf(found.estimate):
+        return "not available: the effect is zero"
+    text = f"{abs(found.estimate):.3g} for one event {'more' if found.estimate > 0 else 'less'}"
+    if found.interval is None:
+        return f"{text}; no interval was paid for"
+    if not found.holds_none:
+        ends = sorted(abs(end) for end in found.interval)
+        return f"{text}, {share} interval {span_text(*ends)}"
+    fewer, more = found.interval
+    rays = [
+        f"{abs(end):.3g} or more for one event {word}"
+        for end, word in ((more, "more"), (fewer, "less"))
+        if not math.isinf(end)
+    ]
+    return f"{text}; the {share} interval holds no effect, so it is two rays: {', or '.join(rays)}"

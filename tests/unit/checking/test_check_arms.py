@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from private_ate import Domain, Interval, SchemaError, Treatment, check_data
-from private_ate.checking import overlap as weighing
+from private_ate.checking import arms as weighing
 from private_ate.data.tables import read_table
 from private_ate.models.multinomial import fit_multinomial
 from private_ate.release import ArmOverlap, Overlap
