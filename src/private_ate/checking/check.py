@@ -39,7 +39,6 @@ from private_ate.checking.outcome import (
     judge_outcome,
     judge_survival,
     judge_time_like_outcome,
-    observe_times,
 )
 from private_ate.checking.proposals import propose_declaration, propose_lines
 from private_ate.checking.repeats import (
@@ -333,8 +332,7 @@ def _judge_times(
     domain, columns = counted.domain, counted.columns
     if isinstance(domain.outcome, Survival):
         used = (*domain.private_columns, domain.treatment.column, *domain.covariates)
-        found = observe_times(_chunks(table, used), domain, counted.positions)
-        return list(judge_survival(found, domain, counted.positions))
+        return list(judge_survival(_chunks(table, used), domain, counted.positions))
     seen = [name for name in every if name in columns]
     low = float(counted.outcomes[0].low.min())
     return list(judge_time_like_outcome(_chunks(table, columns), domain, seen, low))

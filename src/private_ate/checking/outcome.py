@@ -6,6 +6,7 @@ Not private. Plain outcomes that look like a time to an event are noted as well.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -22,7 +23,7 @@ from private_ate.checking.column_counts import (
     read_entries,
 )
 from private_ate.checking.columns import judge_numbers, judge_type
-from private_ate.checking.findings import Finding, amount, listed, number, quoted, share
+from private_ate.checking.findings import Finding, Severity, amount, listed, number, quoted, share
 from private_ate.data.encoding import encode_covariates, read_outcome, read_times
 from private_ate.data.tables import Table
 from private_ate.domain import Domain, Interval, Outcome, Survival
@@ -32,6 +33,21 @@ from private_ate.models.logistic import fit_logistic
 _CLIPPED_OUTCOMES: Final = 0.01
 _WIDE_BOUNDS: Final = 4  # times the span of outcomes from which bounds are called wide
 _FEW_ARMS: Final = 5  # that a sentence lists
+_MANY_ZEROS: Final = 0.01
+_YEARS: Final = (1900, 2100)
+_LEAST_OBSERVED: Final = 0.1  # of an arm at the horizon: the floor of the censoring curve
+_ENOUGH_OBSERVED: Final = 0.2
+_FEW_EVENTS: Final = 20
+_RARE: Final = 0.1
+_TIES: Final = 0.05
+_FAR_APART: Final = 0.3  # standardised coefficients of censoring in two arms
+_FEW_LABELS: Final = 12
+_TIME_NAME: Final = re.compile(
+    r"(?i)(^|[^a-z])(time|days?|months?|weeks?|years?|futime|os|pfs|dfs|follow\w*|surv\w*)([^a-z]|$)"
+)
+_EVENT_NAME: Final = re.compile(
+    r"(?i)(^|[^a-z])(status|event|cens\w*|dead|death|died|relapse|arrest)([^a-z]|$)"
+)
 
 
 def judge_outcome(
@@ -188,189 +204,144 @@ class EventCounts:
             )  # fmt: skip
 
 
-_MANY_ZEROS: Final = 0.01
-_YEARS: Final = (1900, 2100)
-_LEAST_OBSERVED: Final = 0.1  # of an arm at the horizon: the floor of the censoring curve
-_ENOUGH_OBSERVED: Final = 0.2
-_FEW_EVENTS: Final = 20
-_RARE: Final = 0.1
-_TIES: Final = 0.05
-_FAR_APART: Final = 0.3  # standardised coefficients of censoring in two arms
-_FEW_LABELS: Final = 12
-_TIME_NAME: Final = re.compile(
-    r"(?i)(^|[^a-z])(time|days?|months?|weeks?|years?|futime|os|pfs|dfs|follow\w*|surv\w*)([^a-z]|$)"
-)
-_EVENT_NAME: Final = re.compile(
-    r"(?i)(^|[^a-z])(status|event|cens\w*|dead|death|died|relapse|arrest)([^a-z]|$)"
-)
-
-
 @dataclass(slots=True)
-class ObservedTimes:
+class _Observed:
     """Times, events and arms of all rows, as the estimate reads them; for the curator alone."""
 
     times: Floats = field(repr=False)
     ended: Bits = field(repr=False)
     arms: Integers = field(repr=False)
     covariates: Floats = field(repr=False)  # encoded, shape (d, n)
-    labels: dict[str, int] = field(repr=False)  # of the event's column
-    shapes: dict[str, int] = field(repr=False)  # texts in the column of times
-    texts: int = 0
-
-
-def observe_times(
-    chunks: Iterable[Table], domain: Domain, positions: ArmPositions
-) -> ObservedTimes:
-    """Read times, events, arms and declared covariates of all rows."""
-    outcome = domain.outcome
-    if not isinstance(outcome, Survival):
-        msg = "times are those of a time to an event"
-        raise TypeError(msg)
-    parts, labels, shapes, texts = [], dict[str, int](), dict[str, int](), 0
-    for chunk in chunks:
-        entries = read_entries(chunk, outcome.column)
-        is_odd = chunk.kind(outcome.column) == "other"
-        nothing = entries.numbers, np.zeros(chunk.rows, np.bool_)
-        read = nothing if is_odd else read_times(chunk, outcome)
-        if entries.texts is not None:
-            odd = entries.texts.filter(entries.is_text)
-            texts += len(odd)
-            for shape, count in count_shapes(odd).items():
-                shapes[shape] = shapes.get(shape, 0) + count
-        for text in chunk.texts(outcome.event).fill_null("").to_list():
-            if text in labels or len(labels) <= _FEW_LABELS:
-                labels[text] = labels.get(text, 0) + 1
-        parts.append((*read, positions.place(chunk), encode_covariates(chunk, domain)))
-    times, ended, arms, covariates = (
-        np.concatenate(column, axis=-1) for column in zip(*parts, strict=True)
-    )
-    return ObservedTimes(times, ended, arms, covariates, labels, shapes, texts)  # fmt: skip
+    labels: Counter[str] = field(repr=False)  # of the event's column
+    shapes: Counter[str] = field(repr=False)  # texts in the column of times
 
 
 def judge_survival(
-    found: ObservedTimes, domain: Domain, positions: ArmPositions
+    chunks: Iterable[Table], domain: Domain, positions: ArmPositions
 ) -> Iterator[Finding]:
     """Yield what there is to say about a time to an event."""
     outcome = domain.outcome
     if not isinstance(outcome, Survival):
         return
-    yield from _labels(found, outcome)
+    found = _observe(chunks, domain, outcome, positions)
+    yield from _event_labels(found, outcome)
     yield from _times(found, outcome)
-    yield from _follow_up(found, outcome, positions)
-    yield from _events(found, outcome, positions)
-    yield from _uneven_censoring(found, domain, positions)
+    yield from _follow_up(found, outcome, positions.names)
+    yield from _events(found, outcome, positions.names)
+    if outcome.censoring_by is None and len(found.covariates):
+        yield from _uneven_censoring(found, domain, outcome, len(positions.names))
 
 
-def _labels(found: ObservedTimes, outcome: Survival) -> Iterator[Finding]:
+def _observe(
+    chunks: Iterable[Table], domain: Domain, outcome: Survival, positions: ArmPositions
+) -> _Observed:
+    """Read times, events, arms and declared covariates of all rows."""
+    parts, labels, shapes = [], Counter[str](), Counter[str]()
+    for chunk in chunks:
+        entries = read_entries(chunk, outcome.column)
+        read = entries.numbers, np.zeros(chunk.rows, np.bool_)
+        if chunk.kind(outcome.column) != "other":
+            read = read_times(chunk, outcome)
+        if entries.texts is not None:
+            shapes.update(count_shapes(entries.texts.filter(entries.is_text)))
+        for text in chunk.texts(outcome.event).fill_null("").to_list():
+            if text in labels or len(labels) <= _FEW_LABELS:
+                labels[text] += 1
+        parts.append((*read, positions.place(chunk), encode_covariates(chunk, domain)))
+    columns = (np.concatenate(column, axis=-1) for column in zip(*parts, strict=True))
+    return _Observed(*columns, labels, shapes)
+
+
+def _event_labels(found: _Observed, outcome: Survival) -> Iterator[Finding]:
     rows, events = found.times.size, int(found.ended.sum())
-    seen = {label: count for label, count in found.labels.items() if label}
-    seen_text = f"seen: {listed(dict(sorted(seen.items(), key=lambda one: -one[1])))}"
-    counts = {"events": events, "rows": rows}
+    label, seen = quoted(str(outcome.event_label)), found.labels.copy()
+    del seen[""]
+    severity: Severity = "bends"
     if events in (0, rows):
-        many = "every row has" if events else "no row has"
-        yield Finding(
-            "event", outcome.event, "bends",
-            f"{many} the event label {quoted(str(outcome.event_label))}; {seen_text}",
-            "which label is an event? R's survival has 2 in lung (1 is censored), 1 in others",
-            counts,
-        )  # fmt: skip
+        sentence = f"{'every row has' if events else 'no row has'} the event label {label}"
+        remedy = "which label is an event? R's survival has 2 in lung (1 is censored), 1 in others"
     elif {"true", "false"} & {one.lower() for one in seen} and {"0", "1"} & set(seen):
-        yield Finding(
-            "event", outcome.event, "bends", f"words and numbers for truth are mixed; {seen_text}",
-            "write events in one way", counts,
-        )  # fmt: skip
+        sentence, remedy = "words and numbers for truth are mixed", "write events in one way"
     else:
-        yield Finding(
-            "event", outcome.event, "ok",
-            f"{amount(events, rows)} ended in the event {quoted(str(outcome.event_label))}; "
-            f"{seen_text}",
-            "", counts,
-        )  # fmt: skip
+        severity, remedy = "ok", ""
+        sentence = f"{amount(events, rows)} ended in the event {label}"
+    yield Finding(
+        "event", outcome.event, severity, f"{sentence}; seen: {listed(dict(seen.most_common()))}",
+        remedy, {"events": events, "rows": rows},
+    )  # fmt: skip
 
 
-def _times(found: ObservedTimes, outcome: Survival) -> Iterator[Finding]:
+def _times(found: _Observed, outcome: Survival) -> Iterator[Finding]:
+    """Yield which times are none, or none that can be."""
     times, rows, name = found.times, found.times.size, outcome.column
-    for topic, count, words in (
-        ("dates", found.shapes.get("date", 0), "are dates: give days since the start of follow-up"),
-        ("decimal", found.shapes.get("comma", 0), "have decimal commas: say so when reading"),
-    ):
-        if count:
-            yield Finding(topic, name, "bends", f"{amount(count, rows, 'times')} {words}",
-                          "they count as censored at 0", {"rows": count})  # fmt: skip
-    missing, negative = int(np.isnan(times).sum()), int((times < 0).sum())
-    if missing:
-        rule = "left out, as declared" if outcome.missing else "censored at 0"
-        yield Finding(
-            "missing", name, "note" if outcome.missing else "bends",
-            f"{amount(missing, rows, 'times')} are missing or no number; they are {rule}",
-            'declare missing = "public" if anybody may know who lacks one', {"rows": missing},
-        )  # fmt: skip
-    if negative:
-        yield Finding("negative", name, "bends", f"{amount(negative, rows, 'times')} are negative; "
-                      "they count as censored at 0", "when does follow-up start?",
-                      {"rows": negative})  # fmt: skip
     zeros = int((times == 0).sum())
-    if zeros > _MANY_ZEROS * rows:
-        yield Finding("zero", name, "bends", f"{amount(zeros, rows, 'times')} are zero",
-                      "are these rows that never entered follow-up?", {"rows": zeros})  # fmt: skip
+    rule = "left out, as declared" if outcome.missing else "censored at 0"
+    judged: tuple[tuple[str, int, Severity, str, str], ...] = (
+        ("dates", found.shapes["date"], "bends",
+         "are dates: give days since the start of follow-up", "they count as censored at 0"),
+        ("decimal", found.shapes["comma"], "bends",
+         "have decimal commas: say so when reading", "they count as censored at 0"),
+        ("missing", int(np.isnan(times).sum()), "note" if outcome.missing else "bends",
+         f"are missing or no number; they are {rule}",
+         'declare missing = "public" if anybody may know who lacks one'),
+        ("negative", int((times < 0).sum()), "bends",
+         "are negative; they count as censored at 0", "when does follow-up start?"),
+        ("zero", zeros if zeros > _MANY_ZEROS * rows else 0, "bends",
+         "are zero", "are these rows that never entered follow-up?"),
+    )  # fmt: skip
+    for topic, count, severity, what, remedy in judged:
+        if count:
+            sentence = f"{amount(count, rows, 'times')} {what}"
+            yield Finding(topic, name, severity, sentence, remedy, {"rows": count})
     held = times[~np.isnan(times)]
     if held.size and _YEARS[0] <= held.min() and held.max() <= _YEARS[1]:
         yield Finding("years", name, "bends", "all times look like calendar years",
                       "give the time since the start of follow-up")  # fmt: skip
 
 
-def _follow_up(
-    found: ObservedTimes, outcome: Survival, positions: ArmPositions
-) -> Iterator[Finding]:
+def _follow_up(found: _Observed, outcome: Survival, names: Sequence[str]) -> Iterator[Finding]:
     """Say whether the horizon suits how long rows are observed."""
-    horizon, name = outcome.horizon, outcome.column
+    horizon, column = outcome.horizon, outcome.column
     times = np.where(np.isnan(found.times), 0.0, found.times)
-    if horizon > times.max():
+    last, before = float(times.max()), times < horizon
+    members = [found.arms == arm for arm in range(len(names))]
+    if horizon > last:
         yield Finding(
-            "horizon", name, "bends",
-            f"the horizon {number(horizon)} is beyond the last time {number(float(times.max()))}",
-            _shorter(times, found.arms, len(positions.names)),
+            "horizon", column, "bends",
+            f"the horizon {number(horizon)} is beyond the last time {number(last)}",
+            _shorter(times, members),
         )  # fmt: skip
         return
-    shares = [float((times[found.arms == arm] >= horizon).mean()) if (found.arms == arm).any()
-              else 1.0 for arm in range(len(positions.names))]  # fmt: skip
     # Rows with an event by then are no longer observed either; those were not lost.
-    kept = [
-        share_left / max(share_left + _lost(found, horizon, arm), 1e-12)
-        for arm, share_left in enumerate(shares)
-    ]
+    lost = (found.times < horizon) & ~found.ended
+    kept = []
+    for rows in members:
+        left, gone = (float(of[rows].mean()) if rows.any() else 1.0 for of in (~before, lost))
+        kept.append(left / max(left + gone * rows.any(), 1e-12))
     worst = int(np.argmin(kept))
     if kept[worst] < _LEAST_OBSERVED:
         yield Finding(
-            "horizon", name, "bends",
-            f"of the {positions.names[worst]} rows that had no event, {share(kept[worst], 1)} are "
-            f"still observed at {number(horizon)}",
-            _shorter(times, found.arms, len(positions.names)),
+            "horizon", column, "bends",
+            f"of the {names[worst]} rows that had no event, {share(kept[worst], 1)} are still "
+            f"observed at {number(horizon)}",
+            _shorter(times, members),
         )  # fmt: skip
-    before = times < horizon
     if not (before & ~found.ended).any():
         yield Finding(
-            "censoring", name, "note",
+            "censoring", column, "note",
             "nobody is censored before the horizon: min(time, horizon) as a plain outcome spends "
-            "no ε on curves", "",
+            "no ε on curves",
         )  # fmt: skip
-    last = float(times.max())
     ties = int(((times == last) & found.ended).sum())
     if ties > _TIES * times.size:
-        yield Finding("ties", name, "note", f"{amount(ties, times.size)} have an event at the "
-                      f"largest time {number(last)}, as an administrative end makes", "",
+        sentence = f"{amount(ties, times.size)} have an event at the largest time {number(last)}"
+        yield Finding("ties", column, "note", f"{sentence}, as an administrative end makes", "",
                       {"rows": ties})  # fmt: skip
 
 
-def _lost(found: ObservedTimes, horizon: float, arm: int) -> float:
-    """Return the share of an arm that was censored before the horizon."""
-    rows = found.arms == arm
-    return float(((found.times < horizon) & ~found.ended)[rows].mean()) if rows.any() else 0.0
-
-
-def _shorter(times: Floats, arms: Integers, count: int) -> str:
+def _shorter(times: Floats, members: Sequence[Bits]) -> str:
     """Name the largest horizon at which a fifth of every arm is still there."""
-    held = [times[arms == arm] for arm in range(count) if (arms == arm).any()]
+    held = [times[rows] for rows in members if rows.any()]
     longest = min(float(np.quantile(one, 1 - _ENOUGH_OBSERVED)) for one in held)
     return (
         f"a fifth of every arm is observed up to {number(longest)}; choose a horizon by the "
@@ -378,34 +349,31 @@ def _shorter(times: Floats, arms: Integers, count: int) -> str:
     )
 
 
-def _events(found: ObservedTimes, outcome: Survival, positions: ArmPositions) -> Iterator[Finding]:
+def _events(found: _Observed, outcome: Survival, names: Sequence[str]) -> Iterator[Finding]:
     within = found.ended & (found.times <= outcome.horizon)
-    for arm, name in enumerate(positions.names):
+    for arm, name in enumerate(names):
         rows = found.arms == arm
-        events = int((within & rows).sum())
-        if rows.any() and events < _FEW_EVENTS:
+        events, size = int((within & rows).sum()), int(rows.sum())
+        if size and events < _FEW_EVENTS:
             yield Finding("few events", outcome.column, "note",
                           f"{events} events among the {name} rows by the horizon",
                           "curves and intervals are coarse", {"events": events})  # fmt: skip
-        elif rows.any() and events < _RARE * rows.sum():
+        elif events < _RARE * size:
             yield Finding(
                 "rare events", outcome.column, "note",
-                f"{amount(events, int(rows.sum()))} of {name} have the event: at sample level the "
+                f"{amount(events, size)} of {name} have the event: at sample level the "
                 "effect on so rare an event is drawn towards zero", "ask at label level",
                 {"events": events},
             )  # fmt: skip
 
 
 def _uneven_censoring(
-    found: ObservedTimes, domain: Domain, positions: ArmPositions
+    found: _Observed, domain: Domain, outcome: Survival, arms: int
 ) -> Iterator[Finding]:
     """Say which covariate censoring depends on in different ways in the arms."""
-    outcome = domain.outcome
-    if not isinstance(outcome, Survival) or not len(found.covariates):
-        return
     lost = (found.times < outcome.horizon) & ~found.ended
     fits = []
-    for arm in range(len(positions.names)):
+    for arm in range(arms):
         rows = found.arms == arm
         if min((lost & rows).sum(), (~lost & rows).sum()) < _FEW_EVENTS:
             return
@@ -415,7 +383,7 @@ def _uneven_censoring(
         fits.append(slopes * part.std(axis=1))
     apart = np.ptp(np.stack(fits), axis=0)
     worst = int(np.argmax(apart))
-    if apart[worst] > _FAR_APART and outcome.censoring_by is None:
+    if apart[worst] > _FAR_APART:
         yield Finding(
             "censoring", domain.features[worst], "note",
             f"censoring depends on it differently in the arms (standardised log odds "

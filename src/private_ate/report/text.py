@@ -1,23 +1,10 @@
-"""What a terminal shows of a release and of a plan, in the shape statisticians know."""
+"""What a release says of itself line by line, and how a terminal shows it."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
-
-from private_ate.report.effects_table import Cells, Scope, effect_tables
-from private_ate.report.phrasing import compared_line, headline
-from private_ate.report.survival import curve_cells
-
-if TYPE_CHECKING:
-    from rich.console import Group
-    from rich.table import Table
-
-    from private_ate.release import Release
-
 import math
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from private_ate.effects import (
@@ -28,16 +15,21 @@ from private_ate.effects import (
     standard_error,
 )
 from private_ate.report.effects_table import (
+    Cells,
+    Scope,
     by_outcome,
+    effect_tables,
     equal_effects_lines,
     has_outcomes,
     in_brackets,
 )
 from private_ate.report.phrasing import (
     assumption,
+    compared_line,
     cost_text,
     covered,
     factor_text,
+    headline,
     noise_error,
     number_text,
     percent,
@@ -45,13 +37,15 @@ from private_ate.report.phrasing import (
     uncertainty,
     unit_of,
 )
-from private_ate.report.survival import survival_rows
+from private_ate.report.survival import curve_cells, survival_rows
 from private_ate.settings import LedgerNote
 
 if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
+
     from private_ate.release import Release
     from private_ate.release.ratios import NumberNeeded
-
 
 WIDTH = 88
 
