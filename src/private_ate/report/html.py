@@ -407,8 +407,8 @@ def _several_arms(release: Release) -> list[Markup]:
     rows: list[list[Cell]] = []
     for (label, *numbers, mark), arm in zip(cells.rows, release.arms, strict=True):
         units = effective.get(arm.label)
-        worth = "" if units is None else f"worth {units:,.0f} of equal weight"
-        note = ", ".join(text for text in (mark, worth) if text)
+        weighed = "" if units is None else f"worth {units:,.0f} of equal weight"
+        note = ", ".join(text for text in (mark, weighed) if text)
         rows.append([[label, note] if note else label, *numbers])
     columns = [(name, "number" * is_number)
                for name, is_number in zip(cells.head, cells.numbers, strict=True)][:-1]  # fmt: skip

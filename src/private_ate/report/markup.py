@@ -48,7 +48,10 @@ def join(*parts: str) -> Markup:
 
 
 def card(*parts: str) -> Markup:
-    """Return a fragment for a notebook, whose style holds inside of it and nowhere else."""
+    """Return a fragment for a notebook, whose style holds inside of it and nowhere else.
+
+    Every rule of it begins with the card's own class; colours are the notebook's, light or dark.
+    """
     return element("div", element("style", _style("card.css")), *parts, class_="private-ate")
 
 
