@@ -50,15 +50,16 @@ def curator_page(diagnostics: Diagnostics | ArmDiagnostics, release: Release | N
     if isinstance(diagnostics, ArmDiagnostics):
         effects = _contrasts(diagnostics, release)
         balance = balance_parts(diagnostics.balance, diagnostics.arm_balance)
-        arms = [(f"units of {label}", size, diagnostics.effective[label])
-                for label, size in diagnostics.sizes.items()]  # fmt: skip
+        names = [f"units of {label}" for label in diagnostics.sizes]
+        sizes = _sizes(names, diagnostics.sizes.values(), diagnostics.effective.values())
     else:
         effects = _effects(diagnostics, release)
         balance = [balance_table(diagnostics.balance)]
-        arms = [
-            ("treated units", diagnostics.treated, diagnostics.effective_treated),
-            ("control units", diagnostics.control, diagnostics.effective_control),
-        ]
+        sizes = (
+            f"{diagnostics.treated:,} treated units weigh as much as "
+            f"{diagnostics.effective_treated:,.0f} of equal weight, {diagnostics.control:,} "
+            f"control units as much as {diagnostics.effective_control:,.0f}"
+        )
     return _page(
         element("p", _INTRODUCTION),
         *([] if release is None else warning_boxes(release.warnings)),
@@ -71,7 +72,7 @@ def curator_page(diagnostics: Diagnostics | ArmDiagnostics, release: Release | N
         overlap_figure(diagnostics.overlap),
         element("h2", "Matching within the published limits: weights"),
         _weights_table(diagnostics.weights, "Weights of the units under the published limits."),
-        _sizes(arms),
+        element("p", f"{sizes}."),
     )
 
 
@@ -111,18 +112,17 @@ def _released_part(found: WithoutNoise | None) -> list[Markup]:
     if found.table is not None:
         held = found.table
         names = [f"units of arm “{label}”" for label in held.labels]
-        parts += [_sizes(zip(names, held.sizes, held.effective, strict=True)),
+        parts += [element("p", f"{_sizes(names, held.sizes, held.effective)}."),
                   table_one_part(held, " as the release does")]  # fmt: skip
     return parts
 
 
-def _sizes(arms: Iterable[tuple[str, int, float]]) -> Markup:
+def _sizes(names: Iterable[str], sizes: Iterable[int], effective: Iterable[float]) -> str:
     """Say how large arms are and what weights leave of them."""
-    said = [
-        f"{size:,} {units} weigh as much as {effective:,.0f} of equal weight"
-        for units, size, effective in arms
-    ]
-    return element("p", f"{'; '.join(said)}.")
+    return "; ".join(
+        f"{size:,} {name} weigh as much as {equal:,.0f} of equal weight"
+        for name, size, equal in zip(names, sizes, effective, strict=True)
+    )
 
 
 def _lost_part(lost: Mapping[str, LostValues]) -> list[Markup]:

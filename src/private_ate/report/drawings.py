@@ -10,6 +10,7 @@ from itertools import pairwise
 from private_ate.report.markup import Markup, element
 
 DEEP, WARM, SOFT, _LINE = "#0b4f8a", "#9a3b00", "#55606c", "#d5dae0"
+_STEP = 46  # pixels from line to line
 _EDGE = 3.0  # per cent left free on either side, so that no mark is cut
 
 
@@ -98,7 +99,7 @@ def draw_lines(
     for held, _, _ in joined:
         numbers += held
     scale = _Scale.over(numbers)
-    heights = [40 * index + 32 for index in range(len(lines))]
+    heights = [_STEP * index + 34 for index in range(len(lines))]
     parts: list[Markup] = []
     for held, color, dashes in joined:
         for (first, high), (second, low) in pairwise(zip(held, heights, strict=True)):
@@ -107,14 +108,14 @@ def draw_lines(
             )
     for line, y in zip(lines, heights, strict=True):
         if reference is not None:  # not through the names
-            parts.append(_vertical(scale.place(reference), y - 9, y + 15, SOFT))
+            parts.append(_vertical(scale.place(reference), y - 9, y + 19, SOFT))
         parts += _line(line, scale, y)
-    bottom = 40 * len(lines) + 8
+    bottom = _STEP * len(lines) + 8
     return _svg(describe, bottom + 26, *parts, *_axis(scale, bottom))
 
 
 def _line(line: Line, scale: _Scale, y: float) -> list[Markup]:
-    parts = [element("text", line.name, x=f"{_EDGE}%", y=y - 12)]
+    parts = [element("text", line.name, x=f"{_EDGE}%", y=y - 14)]
     for bar in line.bars:
         low, high = (scale.place(end) for end in bar.ends)
         parts.append(_stroke(low, high, y, y, bar.color, bar.width, bar.dashes))
@@ -127,7 +128,7 @@ def _line(line: Line, scale: _Scale, y: float) -> list[Markup]:
         point = element("rect", x=place, y=y - half, width=line.side, height=line.side,
                         fill=line.color, transform=f"translate({-half:.2f} 0)")  # fmt: skip
     else:
-        point = element("circle", cx=place, cy=y, r=5.5, fill=line.color, stroke="#fff",
+        point = element("circle", cx=place, cy=y, r=6, fill=line.color, stroke="#fff",
                         stroke_width=2)  # fmt: skip
     return [*parts, point]
 

@@ -55,6 +55,7 @@ from private_ate.report.markup import (
     element,
     figure,
     folded,
+    join,
     page,
     pairs_table,
     points,
@@ -209,13 +210,17 @@ def _effect(release: Release) -> list[Markup]:
             name = f"{percent(release)} interval for {of_what}"
             width, color = bar
             lines.append(Line(name, release.ate, [Bar(pair, width, 6, color)], color))
-            texts.append((f"{name}: {pair_text(pair, error)}", covers))
+            texts.append((name, pair_text(pair, error), covers))
     if not lines:
         return parts
-    describe = "; ".join([f"{estimand_name(release)} {written}", *(text for text, _ in texts)])
+    describe = "; ".join(
+        [f"{estimand_name(release)} {written}", *(f"{name} {pair}" for name, pair, _ in texts)]
+    )
     measured = "In units of the outcome." if unit is None else f"In {unit}."
     caption = f"{measured} The vertical line is no {noun(release)}."
-    said = [f"{text}, covers {covers}." if covers else f"{text}." for text, covers in texts]
+    said = [
+        f"{name}: {pair}{f', covers {covers}' if covers else ''}." for name, pair, covers in texts
+    ]
     return [*parts, figure(draw_lines(lines, describe=describe), caption), points(said)]
 
 
@@ -451,7 +456,8 @@ def _budget(release: Release, level: str) -> list[Markup]:
     mechanisms = {step.name: step.mechanism.replace("_", " ") for step in release.steps}
     rows = []
     for step, spent in steps.items():
-        named = [step, f"({mechanisms[step]})"] if step in mechanisms else step
+        used = f" ({mechanisms[step]})" if step in mechanisms else ""
+        named = join(step, *([element("span", used, class_="soft")] if used else []))
         describe = f"{step}: {100 * spent / total:.3g} % of ε"
         rows.append((named, f"{spent:.4g}", draw_bar(spent / total, describe=describe)))
     caption = f"Every step that saw private values, of ε = {total:g} in all."

@@ -9,6 +9,7 @@ from html import escape
 from importlib.resources import files
 from typing import Final
 
+_DRAWN = frozenset({"mini", "track"})  # looks of cells that hold a drawing
 _VOID = frozenset({"meta", "br", "wbr", "line", "rect", "circle", "path", "input", "link"})
 
 # No request may leave a page: nothing is loaded, and the policy forbids it should a text slip in.
@@ -96,6 +97,7 @@ def table(
     ``columns`` are names with the class of their cells, such as "number". A table without a name
     has no line of them; a row that is markup is taken as it is.
     """
+    is_folded = str(attributes.get("class_", "")).startswith("arms")
     head = element("tr", *(_cell("th", name, look, scope="col") for name, look in columns))
     lines = []
     for row in rows:
@@ -105,8 +107,8 @@ def table(
         cells = [_cell("th", row[0], columns[0][1], scope="row")]
         for cell, (name, look) in zip(row[1:], columns[1:], strict=True):
             # Where a phone shows cells below each other, a number follows its column's name.
-            named = {"data_name": _texts(name)[0]} if look == "number" else {}
-            cells.append(_cell("td", cell, look, **named))
+            named = _texts(name)[0] if look == "number" else ""
+            cells.append(_cell("td", cell, look, **({"data_name": named} if is_folded else {})))
         lines.append(element("tr", *cells))
     return element(
         "table",
@@ -117,9 +119,12 @@ def table(
     )
 
 
-def _cell(kind: str, cell: Cell, look: str, **attributes: str) -> Markup:
-    if look:
-        attributes["class_"] = look
+def _cell(kind: str, cell: Cell, look: str, *, scope: str = "", **attributes: str) -> Markup:
+    """Return a cell; the look of a drawing is none of its column's head."""
+    if look and not (kind == "th" and look in _DRAWN):
+        attributes = {"class_": look, **attributes}
+    if scope:
+        attributes = {"scope": scope, **attributes}
     if isinstance(cell, str):
         return element(kind, cell, **attributes)
     first, *others = cell
