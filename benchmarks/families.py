@@ -4,7 +4,8 @@ Twenty correlated normal covariates drive treatment (log odds of standard deviat
 bounded outcome (noise of 0.6, effect 0.6) through one index each:
 
 - ``linear``, ``nonlinear`` (a product and an absolute value), ``curved`` (strong selection,
-  outcomes that follow a normal distribution function), ``varied`` (effects rise with the score);
+  outcomes that follow a normal distribution function), ``varied`` (effects rise with the score),
+  ``plateau`` (a line that is flat beyond half a standard deviation);
 - ``rules-1``, ``rules-2``: thresholds of one covariate, or of two joined;
 - ``tree-2``, ``tree-3``: a random tree of that depth; ``k-of-m``: four of eight thresholds;
   ``threefold``: a product of three covariates; ``classes``: the largest of four directions;
@@ -21,7 +22,7 @@ of the outcome. Directions, thresholds and trees are drawn with each study.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +30,7 @@ import polars as pl
 from scipy.special import expit, ndtr
 
 from private_ate import Binary, Domain, Interval, Treatment
-from private_ate.datasets import SeveralArms, generate
+from private_ate.datasets import SeveralArms, generate, several_arms
 
 ESTIMANDS = ("ate", "att", "atc", "ato")
 BOUNDS = (0.0, 10.0)
@@ -42,6 +43,8 @@ class Units:
     gaps: np.ndarray
     chances: np.ndarray
     takes: np.ndarray
+    expected: np.ndarray  # the outcome that a unit may expect in every arm, shape (n, K)
+    noise: float  # the standard deviation of outcomes around these
 
     def effects(self, among: np.ndarray | None = None) -> dict[str, float]:
         """Return the true effects by estimand, of all units or of some."""
@@ -68,8 +71,8 @@ class Study:
     effects: dict[str, float]
     contrasts: dict[tuple[str, str], float]
     unit: float
+    units: Units
     probability: float | None = None
-    units: Units | None = None
 
 
 class Shape(NamedTuple):
@@ -89,16 +92,28 @@ def make_study(
     """Draw a study; ``share`` is the expected share of treated units, the family's if None."""
     rng = np.random.default_rng(seed)
     if family == "three-arms":
-        dataset = generate(SeveralArms(size, 3), seed)
-        contrasts = dataset.true_contrasts
-        unit = float(np.mean(np.abs(list(contrasts.values()))))
-        return Study(dataset.frame, dataset.domain, {}, contrasts, unit)
+        return three_arms(size, seed)
     if family.startswith("quiet-"):
         return quiet(family.removeprefix("quiet-"), size, dimension, rng)
     if family in OWN:
         return OWN[family](size, dimension, share or 0.5, rng)
     shape = SHAPES[family]
     return shaped(shape, size, dimension, share or shape.share, rng)
+
+
+def three_arms(size: int, seed: int) -> Study:
+    kind = SeveralArms(size, 3)
+    dataset = generate(kind, seed)
+    contrasts = dataset.true_contrasts
+    unit = float(np.mean(np.abs(list(contrasts.values()))))
+    drawn = dataset.frame.select(dataset.domain.covariates.keys()).to_numpy()
+    standard = (drawn - drawn.mean(axis=0)) / drawn.std(axis=0)
+    expected = several_arms._expected_outcomes(
+        standard, standard[:, 0] ** 2 - 1.0, several_arms._coefficients(kind), kind
+    )
+    none = np.zeros(0)
+    units = Units(none, none, none, expected, 0.8)
+    return Study(dataset.frame, dataset.domain, {}, contrasts, unit, units)
 
 
 def shaped(
@@ -113,19 +128,25 @@ def shaped(
         stratum = latent[:, 0] > np.quantile(latent[:, 0], 0.8)
         chances, effects = np.where(stratum, 0.0, chances), np.where(stratum, 1.2, 0.6)
     level = shape.sign * np.clip(prognosis, -2.5, 2.5)
-    outcome = 5.0 + 1.1 * level + 0.6 * rng.standard_normal(size)
-    study = _study(latent, chances, outcome, outcome + effects, BOUNDS, rng, shape.wider)
-    if not shape.is_trial:
-        return study
-    return Study(
-        study.frame, study.domain, study.effects, study.contrasts, study.unit, share, study.units
-    )
+    expected, noise = 5.0 + 1.1 * level, 0.6
+    outcome = expected + noise * rng.standard_normal(size)
+    study = _study(
+        latent, chances, outcome, outcome + effects, BOUNDS, rng, shape.wider,
+        expected=expected, noise=noise,
+    )  # fmt: skip
+    return replace(study, probability=share) if shape.is_trial else study
 
 
 def linear(z: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     score, other = (_standard(z @ rng.standard_normal(z.shape[1])) for _ in range(2))
     other = _standard(other - (other @ score) / (score @ score) * score)
     return score, 0.7 * score + np.sqrt(0.51) * other
+
+
+def plateau(z: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    score, prognosis = linear(z, rng)
+    flat = _standard(np.clip(score, -0.5, 0.5))
+    return flat, prognosis + 0.7 * (flat - score)
 
 
 def rules(z: np.ndarray, rng: np.random.Generator, joined: int) -> tuple[np.ndarray, np.ndarray]:
@@ -176,8 +197,10 @@ def varied(size: int, dimension: int, share: float, rng: np.random.Generator) ->
     score, prognosis = linear(latent, rng)
     chances = expit(score + _intercept(score, share))
     effects = 1 + 0.6 * np.tanh(score)
-    outcome = 0.7 * prognosis + 0.7 * rng.standard_normal(size)
-    return _study(latent, chances, outcome, outcome + effects, (-7.0, 7.0), rng)
+    expected, noise = 0.7 * prognosis, 0.7
+    outcome = expected + noise * rng.standard_normal(size)
+    return _study(latent, chances, outcome, outcome + effects, (-7.0, 7.0), rng,
+                  expected=expected, noise=noise)  # fmt: skip
 
 
 def curved(size: int, dimension: int, share: float, rng: np.random.Generator) -> Study:
@@ -185,8 +208,10 @@ def curved(size: int, dimension: int, share: float, rng: np.random.Generator) ->
     score, prognosis = linear(latent, rng)
     chances = expit(1.6 * score + _intercept(1.6 * score, share))
     effects = 0.1 * (1 + 0.6 * np.tanh(score))
-    outcome = 0.05 + 0.5 * ndtr(prognosis) + 0.3 * rng.random(size)
-    return _study(latent, chances, outcome, outcome + effects, (0.0, 1.1), rng)
+    expected, noise = 0.2 + 0.5 * ndtr(prognosis), 0.3 / np.sqrt(12)
+    outcome = expected + 0.3 * (rng.random(size) - 0.5)
+    return _study(latent, chances, outcome, outcome + effects, (0.0, 1.1), rng,
+                  expected=expected, noise=noise)  # fmt: skip
 
 
 def quiet(kind: str, size: int, dimension: int, rng: np.random.Generator) -> Study:
@@ -218,6 +243,7 @@ QUIET = {
 OWN = {"varied": varied, "curved": curved}
 SHAPES = {
     "linear": Shape(linear),
+    "plateau": Shape(plateau),
     "linear-opposite": Shape(linear, sign=-1.0),
     "nonlinear": Shape(product_and_absolute),
     "rules-1": Shape(lambda z, rng: rules(z, rng, 1)),
@@ -258,11 +284,15 @@ def _study(
     *,
     unit: float | None = None,
     is_binary: bool = False,
+    expected: np.ndarray | None = None,
+    noise: float = 0.0,
 ) -> Study:
     """Assign treatment; the truth is a mean over the units of their clipped outcomes' gap."""
     takes = rng.random(chances.size) < chances
     control, treated = (np.clip(values, *bounds) for values in (control, treated))
-    units = Units(treated - control, chances, takes)
+    gaps = treated - control
+    known = control if expected is None else expected  # of quiet studies only outcomes are known
+    units = Units(gaps, chances, takes, np.stack([known, known + gaps], axis=1), noise)
     names = [f"x{j}" for j in range(latent.shape[1])]
     columns = {"t": takes.astype(np.int8), "y": np.where(takes, treated, control)}
     frame = pl.DataFrame(columns | dict(zip(names, latent.T.copy(), strict=True)))
@@ -271,7 +301,7 @@ def _study(
     domain = Domain(Treatment("t", 1, 0), ("y", kind), dict.fromkeys(names, Interval(-4, 4)))
     effects = units.effects()
     effect = effects["ate"]
-    return Study(frame, domain, effects, {("1", "0"): effect}, unit or abs(effect), units=units)
+    return Study(frame, domain, effects, {("1", "0"): effect}, unit or abs(effect), units)
 
 
 def _intercept(score: np.ndarray, share: float) -> float:

@@ -346,28 +346,19 @@ class MatchingStudy(Study, Protocol):
         """Return a view with one of several outcomes alone, by its place among those declared."""
 
     def pool(self, coefficients: npt.NDArray[np.float64]) -> MatchPool:
-        """Order the rows along the propensity score of a logistic model."""
+        """Order the rows along the propensity score of a logistic model, or along every arm's.
 
-    def arm_pool(self, coefficients: npt.NDArray[np.float64]) -> MatchPool:
-        """Order the rows along each arm's probability by a multinomial model, shape (K, d + 1)."""
+        Coefficients have shape (d + 1,) for two arms, or (K, d + 1) of a multinomial model.
+        """
 
     def noisy_pool(
         self,
         coefficients: npt.NDArray[np.float64],
         score_bits: int,
         score_noise: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.generic]],
-        treatment_noise: Callable[[npt.NDArray[np.bool_]], npt.NDArray[np.bool_]],
-    ) -> MatchPool:
-        """Order the rows along noisy scores, with arms as the noisy treatment says."""
-
-    def noisy_arm_pool(
-        self,
-        coefficients: npt.NDArray[np.float64],
-        score_bits: int,
-        score_noise: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.generic]],
         arm_noise: Callable[[Codes], Codes],
     ) -> MatchPool:
-        """Order the rows along noisy scores of every arm, shape (K, n), in noisy arms."""
+        """Order the rows along noisy scores, shape (n,) or (K, n), with arms as noisy codes say."""
 
     def fold_with(
         self,

@@ -14,7 +14,7 @@ from private_ate.methods.calibrated.method import estimate_calibrated
 from private_ate.methods.calibrated.options import CalibratedOptions
 from private_ate.methods.calibrated.weights import ArmWeights, PublicWeights
 from private_ate.methods.registry import METHODS
-from private_ate.methods.subgroups.method import estimate_subgroups
+from private_ate.methods.subgroups import estimate_subgroups
 from private_ate.privacy.quantization import OUTCOME_STEPS, WEIGHT_BITS
 from private_ate.request import Request
 

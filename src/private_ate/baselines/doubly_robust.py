@@ -32,8 +32,7 @@ from private_ate.baselines.perturbation import (
     require_positive_delta,
 )
 from private_ate.baselines.row_splits import RowSplit, split_rows
-from private_ate.effects.estimate import Estimate
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Estimate, Quantity
 from private_ate.methods.composition import options_of
 from private_ate.privacy.accounting import (
     DEFAULT_DELTA,

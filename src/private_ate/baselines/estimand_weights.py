@@ -11,7 +11,7 @@ from typing import Final, assert_never
 import numpy as np
 
 from private_ate.arrays import Bits, Floats
-from private_ate.request import Estimand
+from private_ate.parameters import Estimand
 
 __all__ = ["POPULATIONS", "balancing_weights", "estimand_weight"]
 

@@ -25,17 +25,17 @@ from private_ate.baselines.private_window import (
     release_window,
     variance_bound,
 )
-from private_ate.effects.estimate import Estimate
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Estimate, Quantity
 from private_ate.errors import ArgumentError
 from private_ate.methods.blocks.partition import draw_keys, draw_shuffles
 from private_ate.methods.composition import options_of
+from private_ate.parameters import Estimand
 from private_ate.privacy.distributions import NoiseDistribution, staircase_variance
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import staircase_and_normal_quantile, staircase_quantile
 from private_ate.privacy.quantization import OUTCOME_STEPS
-from private_ate.release import Pair
-from private_ate.request import Estimand, Request
+from private_ate.release.metadata import Pair
+from private_ate.request import Request
 from private_ate.settings import ABSENT, Absent, Settings
 from private_ate.study import Groups, Study
 

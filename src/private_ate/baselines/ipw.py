@@ -23,7 +23,7 @@ from private_ate.baselines.row_splits import RowSplit, all_rows, split_rows
 from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError
 from private_ate.methods.composition import options_of
-from private_ate.models.logistic import SOLVER_GRADIENT, fit_logistic_obliviously
+from private_ate.models.propensity import SOLVER_GRADIENT, fit_propensity_obliviously
 from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import (
@@ -193,7 +193,7 @@ def fit_propensity(part: RowSplit, ridge: float) -> Floats:
     dimension = part.dimension + 1
     if part.is_empty:
         return np.zeros(dimension)
-    return fit_logistic_obliviously(part, ridge * dimension).coefficients
+    return fit_propensity_obliviously(part, ridge * dimension, 2).coordinates
 
 
 def propensity_sensitivity(part: RowSplit, ridge: float) -> float:

@@ -11,7 +11,7 @@ from statistics import NormalDist
 import numpy as np
 
 from private_ate.arrays import Floats
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Quantity
 from private_ate.errors import ArgumentError
 from private_ate.privacy.accounting import discrete_gaussian_variance, noise_delta
 from private_ate.privacy.distributions import NoiseDistribution

@@ -12,9 +12,9 @@ from scipy.special import ndtr
 
 from private_ate.arrays import Floats, Integers
 from private_ate.models.folds import Total, by_chunks
-from private_ate.models.standardization import Scaling, noise_bits
+from private_ate.models.private_score import Scaling
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.quantization import OUTCOME_BITS, OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_BITS, OUTCOME_STEPS, noise_bits
 from private_ate.study import Block, Study
 
 __all__ = [

@@ -27,15 +27,14 @@ from private_ate.checking.findings import (
     quoted,
 )
 from private_ate.data.encoding import encode_covariates, encode_participation
-from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Table
-from private_ate.diagnostics.overlap import count_overlap, effective_size, fit_public
+from private_ate.diagnostics.overlap import count_overlap, effective_size
 from private_ate.domain import Domain, Interval, Outcome, Treatment, label_text
 from private_ate.domain.subgroups import Cells
 from private_ate.domain.treatment import MOST_ARMS
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.engines.threads import single_threaded_blas
-from private_ate.models.multinomial import MultinomialModel
+from private_ate.models.propensity import PropensityModel, fit_propensity
 
 FEW_UNITS: Final = 30
 _SPELLING: Final = "write decimal points, not commas"
@@ -255,7 +254,7 @@ _REMEDY_OF_SEVERAL: Final = (
 
 
 def weigh_arms(
-    table: Table | StreamedTable,
+    table: Table,
     domain: Domain,
     left_out: tuple[str, ...],
     progress: Progress | None,
@@ -268,9 +267,11 @@ def weigh_arms(
     """
     study = LocalStudy.encode_public(table, domain, progress)
     if not all_in_arms:
-        study = study.reordered(np.flatnonzero(_participation(table, domain)))
+        chunks = table.chunks([domain.treatment.column])
+        inside = np.concatenate([encode_participation(chunk, domain) for chunk in chunks])
+        study = study.reordered(np.flatnonzero(inside))
     with single_threaded_blas():
-        model = fit_public(study, _RIDGE / study.size)
+        model = fit_propensity(study, _RIDGE / study.size)
     arm = study.arm
     weights, outside = np.empty(study.size), np.zeros(study.size, dtype=np.bool_)
     members = [arm == code for code in range(study.arms)]
@@ -291,7 +292,7 @@ def weigh_arms(
     )
 
 
-def _scores(study: LocalStudy, model: MultinomialModel, code: int) -> Floats:
+def _scores(study: LocalStudy, model: PropensityModel, code: int) -> Floats:
     """Return the log odds of one arm for every row, a run of rows at a time."""
     scores = np.empty(study.size)
     for first in range(0, study.size, _RUN):
@@ -314,13 +315,6 @@ def _difference(column: Floats, members: Sequence[Bits], weights: Floats | None)
     spread[spread == 0] = 1.0
     differences = (means - means[:, np.newaxis]) / spread
     return float(differences[0, 1] if len(members) == 2 else differences.max())
-
-
-def _participation(table: Table | StreamedTable, domain: Domain) -> Bits:
-    if isinstance(table, Table):
-        return encode_participation(table, domain)
-    chunks = table.chunks([domain.treatment.column])
-    return np.concatenate([encode_participation(chunk, domain) for chunk in chunks])
 
 
 def _is_thin(count: int, effective: float, outside: int) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from private_ate.codec import OMITTED, encode, write_json
-from private_ate.release import ArmOverlap, Overlap
+from private_ate.release.public_facts import ArmOverlap, Overlap
 from private_ate.showing import show
 
 Severity = Literal["ok", "note", "bends"]

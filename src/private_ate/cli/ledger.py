@@ -134,7 +134,7 @@ def show(
     if json:  # as it was stored, to the letter
         typer.echo(stored)
         return
-    from private_ate.release import Release  # keeps --help fast
+    from private_ate.release.release import Release  # keeps --help fast
 
     show_release(Release.from_json(stored), as_json=False)
 

@@ -10,13 +10,11 @@ import numpy as np
 
 from private_ate.arrays import Floats, Integers
 from private_ate.data.encoding import encode_rows, read_arms, read_outcome
-from private_ate.data.inputs import PreparedTable, prepare_table
+from private_ate.data.inputs import Covariates, PreparedTable, prepare_table
 from private_ate.data.missing_rules import Reading
-from private_ate.data.requested_columns import Covariates
-from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Table
 from private_ate.diagnostics.noiseless import noiseless_estimate, used_weights
-from private_ate.diagnostics.overlap import count_overlap, fit_public
+from private_ate.diagnostics.overlap import count_overlap
 from private_ate.diagnostics.table_one import tabulate_arms
 from private_ate.domain import Domain, Interval, Treatment, require_one_outcome
 from private_ate.engines.local import LocalStudy
@@ -30,12 +28,13 @@ from private_ate.methods.published.method import (
     plan_for,
 )
 from private_ate.methods.registry import METHODS
-from private_ate.models.multinomial import MultinomialModel
+from private_ate.models.propensity import PropensityModel, fit_propensity
 from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.quantization import OUTCOME_BITS, WEIGHT_BITS
-from private_ate.release import ArmDiagnostics, ArmOverlap, Diagnostics, Release
-from private_ate.release.curator import LostValues, WithoutNoise
+from private_ate.release.curator import ArmDiagnostics, Diagnostics, LostValues, WithoutNoise
+from private_ate.release.public_facts import ArmOverlap
+from private_ate.release.release import Release
 from private_ate.request import Request
 
 
@@ -104,7 +103,7 @@ def _prepare(
     outcome: str | None,
     covariates: Covariates,
     domain: Domain | None,
-) -> PreparedTable[Table | StreamedTable]:
+) -> PreparedTable:
     """Open a table for a look at its records, of one outcome at a time."""
     if isinstance(domain, Domain) and domain.weights is not None:
         # Matching takes no sampling weights, and would speak of the sample.
@@ -122,15 +121,13 @@ def _prepare(
 
 
 def _with_outcomes(
-    table: PreparedTable[Table | StreamedTable],
+    table: PreparedTable,
 ) -> tuple[LocalStudy, Floats]:
     """Return the public study of rows that have an outcome, and those clipped to their bounds."""
     study = LocalStudy.encode_public(table.table, table.domain, None, table.lenient)
     bounds = table.domain.bounds
     outcome = table.domain.outcome
-    chunks = (
-        [table.table] if isinstance(table.table, Table) else table.table.chunks([outcome.column])
-    )
+    chunks = table.table.chunks([outcome.column])
     values = np.concatenate([read_outcome(chunk, outcome) for chunk in chunks])
     if values.size > study.size:
         values = values[_kept_rows(table)]
@@ -209,7 +206,7 @@ def diagnose_ate(  # noqa: PLR0913  # one keyword per question a curator answers
 
 def _without_noise(
     study: LocalStudy,
-    prepared: PreparedTable[Table | StreamedTable],
+    prepared: PreparedTable,
     release: Release,
     options: object | None,
 ) -> WithoutNoise | None:
@@ -234,7 +231,7 @@ def _without_noise(
 
 def _run_silently(
     study: LocalStudy,
-    prepared: PreparedTable[Table | StreamedTable],
+    prepared: PreparedTable,
     release: Release,
     options: object | None,
 ) -> WithoutNoise | None:
@@ -258,24 +255,20 @@ def _means(study: LocalStudy, weights: LocalWeights) -> list[float]:
     return [bounds.middle + total * unit for total in study.arm_sums(weights).totals]
 
 
-def _pool(study: LocalStudy) -> tuple[LocalPool | LocalArmPool, MultinomialModel]:
+def _pool(study: LocalStudy) -> tuple[LocalPool | LocalArmPool, PropensityModel]:
     """Return rows in order along the scores of arms, and their model; an empty arm is refused."""
     public = study.public()
     count_arms(public)
     with single_threaded_blas():
-        model = fit_public(public, 1.0 / study.size)
-        if study.arms > 2:
-            return public.arm_pool(model.coefficients), model
-        return public.pool(model.coefficients[1]), model
+        model = fit_propensity(public, 1.0 / study.size)
+    return public.pool(model.coordinates if model.arms == 2 else model.coefficients), model
 
 
-def _kept_rows(prepared: PreparedTable[Table | StreamedTable]) -> Floats:
+def _kept_rows(prepared: PreparedTable) -> Floats:
     """Return which rows an encoding keeps, by another look at them."""
     table, domain = prepared.table, prepared.domain
-    columns = [domain.treatment.column, *domain.covariates]
-    chunks = table.chunks(columns) if isinstance(table, StreamedTable) else [table]
     kept = []
-    for chunk in chunks:
+    for chunk in table.chunks(domain.public_columns):
         found = encode_rows(chunk, domain, prepared.lenient, outcome=False).found
         rows = None if found is None else found.kept
         kept.append(np.ones(chunk.rows, dtype=np.bool_) if rows is None else rows)
@@ -298,10 +291,10 @@ def _weights_by_arm(study: LocalStudy, weights: Floats) -> dict[str, tuple[float
     }
 
 
-def count_lost(table: Table | StreamedTable, domain: Domain) -> dict[str, LostValues]:
+def count_lost(table: Table, domain: Domain) -> dict[str, LostValues]:
     """Return for each column in use how many of its entries were not used as they are."""
     columns = [domain.treatment.column, domain.outcome.column, *domain.covariates]
-    chunks = table.chunks(columns) if isinstance(table, StreamedTable) else [table]
+    chunks = table.chunks(columns)
     totals: dict[str, Counter[str]] = {name: Counter() for name in columns}
     for chunk in chunks:
         for name, found in _chunk(chunk, domain).items():

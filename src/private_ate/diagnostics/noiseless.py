@@ -20,7 +20,6 @@ from private_ate.effects.estimate import Estimate
 from private_ate.engines.local import LocalStudy
 from private_ate.engines.threads import single_threaded_blas
 from private_ate.errors import PrivateAteError
-from private_ate.facts import Facts
 from private_ate.methods.calibrated.design import fold_with_base, pose
 from private_ate.methods.calibrated.options import CalibratedOptions
 from private_ate.methods.calibrated.private import draws_of, forms_of
@@ -28,11 +27,13 @@ from private_ate.methods.calibrated.weights import settle, try_caps
 from private_ate.methods.registry import METHODS
 from private_ate.privacy.entropy import entropy_for
 from private_ate.privacy.joint import JointCentres, JointRule, nearest_centres
-from private_ate.privacy.noise import Noise, Spend
+from private_ate.privacy.metrics import Spend
+from private_ate.privacy.noise import Noise
 from private_ate.privacy.objective import ObjectiveCalibration, Perturbation
 from private_ate.privacy.trimmed_mean import CentreRule
-from private_ate.release import Release
+from private_ate.release.release import Release
 from private_ate.request import Request
+from private_ate.settings import Facts
 from private_ate.study import Block
 
 

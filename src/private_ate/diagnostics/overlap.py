@@ -8,17 +8,14 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.data.inputs import prepare_table, resolve_domain
-from private_ate.data.requested_columns import Covariates
+from private_ate.data.inputs import Covariates, prepare_table, resolve_domain
 from private_ate.domain import Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
-from private_ate.methods.public_arms import pair_model
-from private_ate.models.logistic import fit_logistic
-from private_ate.models.multinomial import MultinomialModel, fit_multinomial
-from private_ate.release import ArmOverlap, Overlap
+from private_ate.models.propensity import PropensityModel, fit_propensity
+from private_ate.release.public_facts import ArmOverlap, Overlap
 from private_ate.study import Block, Study
 
-__all__ = ["count_overlap", "describe_overlap", "effective_size", "fit_public"]
+__all__ = ["count_overlap", "describe_overlap", "effective_size"]
 
 _BINS: Final = 20
 
@@ -48,17 +45,10 @@ def describe_overlap(
         level="label", from_data=False,
     )  # fmt: skip
     study = LocalStudy.encode_public(prepared.table, prepared.domain, None, prepared.lenient)
-    return count_overlap(study, fit_public(study, 1.0 / study.size))
+    return count_overlap(study, fit_propensity(study, 1.0 / study.size))
 
 
-def fit_public(study: Study, ridge: float) -> MultinomialModel:
-    """Fit the model of the arms of public rows; of two, their logistic one."""
-    if study.arms > 2:
-        return fit_multinomial(study, ridge)
-    return pair_model(fit_logistic(study, ridge).coefficients)
-
-
-def count_overlap(study: Study, model: MultinomialModel) -> Overlap | ArmOverlap:
+def count_overlap(study: Study, model: PropensityModel) -> Overlap | ArmOverlap:
     """Count units of every arm by the probability of each, in equal bins; of two by treatment's."""
     arms = model.arms
 

@@ -13,10 +13,12 @@ from typing import Final, Self
 
 import numpy as np
 
-from private_ate.effects.quantities import Quantity, weighted_errors
+from private_ate.effects.estimate import Quantity
+from private_ate.effects.quantities import weighted_errors
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.quantiles import staircase_and_normal_error, staircase_and_normal_quantile
-from private_ate.release.intervals import Rule, expected_size, half_width
+from private_ate.release.intervals import expected_size, half_width
+from private_ate.settings import IntervalRule
 
 POWER: Final = 0.8  # of the test behind the smallest detectable effect
 
@@ -93,7 +95,7 @@ class Prediction:
     sampling: float
     note: str
     adjusted: bool = True
-    rule: Rule = "convolved"
+    rule: IntervalRule = "convolved"
     errors: ExpectedError | None = None
 
     @classmethod
@@ -136,7 +138,7 @@ class PredictedRow:
     noises: Sequence[NoiseDistribution]
     sampling: Sequence[Sequence[float]]
     likely: Sequence[Sequence[float]]
-    rule: Rule = "convolved"
+    rule: IntervalRule = "convolved"
     errors: ExpectedError | None = None
     note: str = ""
     adjusted: bool = True

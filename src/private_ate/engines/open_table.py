@@ -12,17 +12,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Required, TypedDict
 
 from private_ate.data.csv_file import CsvFile
-from private_ate.data.files import without_words
-from private_ate.data.inputs import Outcomes, Outline, read_rows, settle_domain, settle_names
+from private_ate.data.files import open_schema, without_words
+from private_ate.data.inputs import (
+    Covariates,
+    Outcomes,
+    Outline,
+    most_rows,
+    read_rows,
+    settle_domain,
+    settle_names,
+)
 from private_ate.data.missing_rules import Reading
-from private_ate.data.persons import most_rows
-from private_ate.data.requested_columns import Covariates
-from private_ate.data.streams import open_schema
 from private_ate.data.workbooks import ExcelFile
 from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.engines.spark import UNFINISHED, SparkStudy
-from private_ate.engines.spark_columns import SparkColumns, is_spark_frame, read_frame
+from private_ate.engines.spark_table import SparkColumns, is_spark_frame, read_frame
 from private_ate.errors import ArgumentError
 from private_ate.privacy.levels import Level
 
@@ -48,7 +53,7 @@ class OpenTable:
 
     data: object = field(repr=False)
     asked: ColumnsAsked
-    outline: Outline[Any]
+    outline: Outline
     memory: int  # bytes that a file may take before it is streamed
 
     def most_rows(self, person: str) -> int:
@@ -75,9 +80,9 @@ class OpenTable:
             )
             return
         columns = self.outline.table
-        settled = without_words(lambda: settle_domain(columns, self.outline, **known), UNFINISHED)
+        domain = without_words(lambda: settle_domain(columns, self.outline, **known), UNFINISHED)
         cluster = without_words(
-            lambda: SparkStudy.encode(columns, settled.domain, progress, reading), UNFINISHED
+            lambda: SparkStudy.encode(columns, domain, progress, reading), UNFINISHED
         )
         try:
             yield cluster

@@ -25,7 +25,7 @@ from private_ate.datasets.dataset import Dataset, pairs_of_arms
 from private_ate.errors import PrivateAteError
 from private_ate.experiments.arms import arm_named
 from private_ate.experiments.references import References, open_source, reference_effects
-from private_ate.release import Release
+from private_ate.release.release import Release
 
 __all__ = [
     "Cell",

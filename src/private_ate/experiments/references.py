@@ -12,7 +12,7 @@ import numpy as np
 
 from private_ate import datasets
 from private_ate.arrays import Bits, Floats, Indices, Integers
-from private_ate.data.tables import read_table
+from private_ate.data.files import read_table
 from private_ate.datasets import acic, synth
 from private_ate.datasets.dataset import Dataset
 from private_ate.domain import Categories, label_text

@@ -21,8 +21,8 @@ from typing import Any, get_args
 
 from private_ate.codec import OMITTED, decode, encode
 from private_ate.errors import ArgumentError, LedgerError
-from private_ate.facts import PublicUse
 from private_ate.privacy.levels import Level, has_public_covariates
+from private_ate.settings import public_use
 
 _NONE: frozenset[str] = frozenset()
 _MOST_ROWS = 10**6
@@ -305,12 +305,12 @@ def _facts_of(release: str) -> tuple[Level, int, tuple[str, ...]] | None:
     """Return level, rows per person and the names in the balance; None if it is no release."""
     try:
         plain: Any = json.loads(release)
-        level, use = plain["level"], PublicUse.of(plain["settings"])
+        level, use = plain["level"], public_use(plain["settings"])
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     if level not in get_args(Level) or use is None:
         return None
-    return level, use.rows_per_person, use.balanced
+    return level, *use
 
 
 def _columns_of(balance: Iterable[str], known: set[str]) -> frozenset[str]:

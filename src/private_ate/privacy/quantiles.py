@@ -37,16 +37,9 @@ def two_laplace_quantile(coverage: float, first: float, second: float) -> float:
     if large <= 0:
         return 0.0
     ratio = small / large
-    low, high = 0.0, 1.0
-    while two_laplace_tail(high, ratio) > 1 - coverage:
-        high *= 2
-    for _ in range(200):
-        middle = (low + high) / 2
-        if two_laplace_tail(middle, ratio) > 1 - coverage:
-            low = middle
-        else:
-            high = middle
-    return high * large
+    return large * _solve_increasing(
+        lambda size: -two_laplace_tail(size, ratio), coverage - 1, 1.0, precision=0.0
+    )
 
 
 def two_laplace_tail(size: float, ratio: float) -> float:
@@ -199,14 +192,16 @@ def linf_quantile(coverage: float, outcomes: int) -> float:
     return (low + high) / 2
 
 
-def _solve_increasing(function: Callable[[float], float], wanted: float, guess: float) -> float:
-    """Return where an increasing function reaches a value, to nine digits."""
+def _solve_increasing(
+    function: Callable[[float], float], wanted: float, guess: float, precision: float = 1e-9
+) -> float:
+    """Return where an increasing function reaches a value, to nine digits or as many as asked."""
     high = guess
     while function(high) < wanted:
         high *= 2
     low = 0.0
     # Of the smallest numbers there is none between two that still differ by more than that.
-    while high - low > 1e-9 * high and low < (middle := (low + high) / 2) < high:
+    while high - low > precision * high and low < (middle := (low + high) / 2) < high:
         if function(middle) < wanted:
             low = middle
         else:

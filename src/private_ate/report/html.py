@@ -88,8 +88,8 @@ from private_ate.report.survival import survival_part
 from private_ate.report.text import page_rows, span_text, summary_rows
 
 if TYPE_CHECKING:
-    from private_ate.release import Release
     from private_ate.release.metadata import Effect
+    from private_ate.release.release import Release
 
 _MOST_COVARIATES = 16  # rows of Table 1 that leave a printed report at two pages
 _MOST_PAIRS = 15  # other pairs that are drawn without being asked for

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from private_ate.effects import monotone_means
 from private_ate.errors import ArgumentError
-from private_ate.release import ArmOverlap
+from private_ate.release.public_facts import ArmOverlap
 from private_ate.report.effects_table import (
     Scope,
     arms_in_order,
@@ -33,7 +33,9 @@ from private_ate.report.survival import curve_points
 
 if TYPE_CHECKING:
     from private_ate.planning import Plan
-    from private_ate.release import Effect, Overlap, Release
+    from private_ate.release.metadata import Effect
+    from private_ate.release.public_facts import Overlap
+    from private_ate.release.release import Release
 
 _DOTS = 200  # to the inch, for slides
 _STYLES = ("o-", "s--", "^:", "D-.", "v-", "x--")

@@ -11,9 +11,8 @@ from private_ate.report.markup import Markup, element, folded, table
 from private_ate.report.phrasing import capital, number_text, percent, unit_of
 
 if TYPE_CHECKING:
-    from private_ate.release import Release
-    from private_ate.release.metadata import Effect
-    from private_ate.release.survival import Curve, RiskContrast
+    from private_ate.release.metadata import Curve, Effect, RiskContrast
+    from private_ate.release.release import Release
 
 _COLORS: Final = ("#55606c", "#0b4f8a", "#9a3b00", "#2f6b2f", "#6a3d9a", "#8a6d0b")
 _TOP: Final = 26  # above the curves, for the name of the axis

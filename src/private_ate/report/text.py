@@ -38,14 +38,13 @@ from private_ate.report.phrasing import (
     unit_of,
 )
 from private_ate.report.survival import curve_cells, survival_rows
-from private_ate.settings import LedgerNote
 
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
 
-    from private_ate.release import Release
-    from private_ate.release.ratios import NumberNeeded
+    from private_ate.effects.of_releases import NumberNeeded
+    from private_ate.release.release import Release
 
 WIDTH = 88
 
@@ -269,7 +268,7 @@ def page_rows(release: Release, *, analyst: str = "", spent_before: float | None
     cost = cost_text(release)
     if spent_before is not None:
         cost += f"; ε = {spent_before:.6g} was spent on these data before"
-    note = LedgerNote.of(release.settings)
+    note = release.facts.ledger
     if note is not None:
         cost += f"; ε = {note.left:.6g} of the budget of {note.dataset} is left"
     yield "privacy cost", cost

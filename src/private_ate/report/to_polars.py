@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
-from private_ate.release import ArmOverlap
+from private_ate.release.public_facts import ArmOverlap
 
 if TYPE_CHECKING:
     import polars as pl
 
     from private_ate.planning import Plan
-    from private_ate.release import Overlap, Release
+    from private_ate.release.public_facts import Overlap
+    from private_ate.release.release import Release
     from private_ate.sites.values import Combined
 
 _TEXTS: Final = ("outcome", "subgroup", "arm", "against", "estimand")

@@ -19,8 +19,8 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, bu
 from urllib.request import Request as HttpRequest
 
 from private_ate.errors import ArgumentError, BudgetError, PrivateAteError
-from private_ate.release import Release
-from private_ate.service.store.request_states import state_words
+from private_ate.release.release import Release
+from private_ate.service.vocabulary import state_words
 
 _SHOWN: Final = {
     "half-width": "half_width", "error": "error", "noise": "noise_error",

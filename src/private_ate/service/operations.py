@@ -13,31 +13,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from private_ate.arguments import check_name
 from private_ate.datasets.dummy import DummyStudy, draw_dummy
 from private_ate.errors import ArgumentError, LedgerError
+from private_ate.ledger.accounts import find_entry, read_entries
 from private_ate.ledger.chain import Entry, canonical
 from private_ate.ledger.cost import BudgetUnits
-from private_ate.ledger.names import check_name
-from private_ate.ledger.store import Execute, Store, find_entry, one, read_entries
+from private_ate.ledger.stores import Execute, Store, one, update
 from private_ate.service.histories import RecentCheck, first_hidden
 from private_ate.service.limits import Limits, Shares
-from private_ate.service.policy import Balance, Dataset, Policy, Population
-from private_ate.service.question import Question
-from private_ate.service.refusals import (
-    Actor,
-    BudgetRefusal,
-    Conflict,
-    Forbidden,
-    Missing,
-    NotReady,
-)
+from private_ate.service.policy import Balance, Dataset, Policy, Population, Question
 from private_ate.service.release_times import dummy_bound, running_bound
 from private_ate.service.settling import Planned, Settled, job_size, plan_question, settle_question
 from private_ate.service.store import catalogue, users
 from private_ate.service.store.catalogue import find_dataset, find_population
 from private_ate.service.store.events import Event, are_two_persons, now, read_events
-from private_ate.service.store.group_commit import Group
-from private_ate.service.store.request_states import State
 from private_ate.service.store.requests import (
     RequestRow,
     approvers_of,
@@ -51,6 +41,15 @@ from private_ate.service.store.requests import (
     objections_to,
     spent_and_reserved,
     write_approval,
+)
+from private_ate.service.vocabulary import (
+    Actor,
+    BudgetRefusal,
+    Conflict,
+    Forbidden,
+    Missing,
+    NotReady,
+    State,
 )
 
 # A curator chooses a reason: a text of their own could reveal what they saw.
@@ -83,11 +82,9 @@ class Service:
     manages: bool = True
     limits: Limits = field(default_factory=Limits)
     shares: Shares = field(default_factory=Shares, repr=False, compare=False)
-    group: Group = field(init=False, repr=False, compare=False)
     checks: RecentCheck = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "group", Group(self.store))
         object.__setattr__(self, "checks", RecentCheck(self.store, self.clock))
 
     # What there is ------------------------------------------------------------------------------
@@ -176,14 +173,14 @@ class Service:
             0, 0, 0, 0, 0, "[]", "", "", "",
         )  # fmt: skip
 
-        def keep(execute: Execute) -> RequestRow:
-            known = one(execute, "SELECT id FROM service_requests WHERE id = ?", name)
-            if known is not None:
-                return _same(find_request(execute, name), fresh)
-            self._keep(execute, actor, fresh, question, settled)
-            return find_request(execute, name)
-
-        return self.group.run(keep)
+        with self.store.transaction() as execute:
+            if one(execute, "SELECT id FROM service_requests WHERE id = ?", name) is None:
+                self._keep(execute, actor, fresh, question, settled)
+            known = find_request(execute, name)
+        if (known.plan, known.dummy, known.dataset) != (fresh.plan, fresh.dummy, fresh.dataset):
+            msg = "this idempotency key was used for another plan; choose a new one"
+            raise Conflict(msg)
+        return known
 
     def _keep(
         self,
@@ -198,10 +195,10 @@ class Service:
         if dataset.closed:
             msg = f"data set {dataset.name!r} is closed; it takes no more requests"
             raise Conflict(msg)
-        counts = count_requests(
+        under_way, waiting, a_day = count_requests(
             execute, actor.name, dummy=question.dummy, moment=fresh.submitted
-        )  # fmt: skip
-        self.limits.require_room(counts, dummy=question.dummy)
+        )
+        self.limits.require_room(under_way, a_day, dummy=question.dummy)
         against: tuple[str, ...] = ()
         if question.dummy:
             _require_method(dataset, settled)
@@ -215,7 +212,7 @@ class Service:
             self._require_budget(execute, dataset, fresh.cost)
             against = objections_to(execute, actor.name, dataset, settled.asks, self.clock())
         if against:
-            self.limits.require_room_to_wait(counts)
+            self.limits.require_room_to_wait(waiting)
         insert_request(execute, fresh)
         if not against:
             self._approve(execute, fresh, settled, "policy")
@@ -286,7 +283,7 @@ class Service:
             write_approval(execute, row, actor.name)
             if not is_enough:
                 names = json.dumps([actor.name])
-                execute("UPDATE service_requests SET approvers = ? WHERE id = ?", (names, name))
+                update(execute, "service_requests", "id = ?", name, approvers=names)
                 return find_request(execute, name)
             self._require_budget(execute, dataset, row.cost)
             self._approve(execute, row, settled, actor.name)
@@ -458,13 +455,6 @@ def _require_method(dataset: Dataset, settled: Settled) -> None:
             f"({', '.join(allowed) or 'none'}), not by {settled.method.name!r}"
         )
         raise Conflict(msg)
-
-
-def _same(known: RequestRow, fresh: RequestRow) -> RequestRow:
-    if (known.plan, known.dummy, known.dataset) != (fresh.plan, fresh.dummy, fresh.dataset):
-        msg = "this idempotency key was used for another plan; choose a new one"
-        raise Conflict(msg)
-    return known
 
 
 def _require_waiting(row: RequestRow) -> None:

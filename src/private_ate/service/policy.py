@@ -1,4 +1,4 @@
-"""Populations and data sets as they are declared, and what a data set's policy approves by itself.
+"""What is declared of a data set, asked of it, and approved by itself: plain values, read once.
 
 A population owns a budget; everything that a policy does not approve waits for a curator.
 """
@@ -6,18 +6,26 @@ A population owns a budget; everything that a policy does not approve waits for 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated, Any, Final, cast
 
-from private_ate.arguments import exact_number, real_number, settle, truth_value, whole_number
+from private_ate.arguments import (
+    check_name,
+    exact_number,
+    real_number,
+    settle,
+    truth_value,
+    whole_number,
+)
 from private_ate.codec import DECIMAL, decode, encode
 from private_ate.domain import Domain
 from private_ate.errors import ArgumentError
 from private_ate.ledger.cost import BudgetUnits
-from private_ate.ledger.names import check_name
 from private_ate.methods.registry import METHODS, known_estimands
+from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import Level
 
 _Decimal = Annotated[str, DECIMAL]
@@ -279,3 +287,66 @@ def _columns(name: str, value: object) -> tuple[str, ...] | None:
 def _beyond(asked: tuple[str, ...], allowed: tuple[str, ...] | None) -> list[str]:
     """Return what is asked and not allowed."""
     return [] if allowed is None else [repr(name) for name in asked if name not in allowed]
+
+
+LONGEST_PURPOSE: Final = 300
+_MOST_COVARIATES: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request as its analyst words it; ``dummy`` asks simulated data instead.
+
+    ``purpose`` says what the answer is for: curators read it, nothing is decided by it.
+    ``by`` may come as one text and is kept as a list.
+    Sampling weights are no part of it: those that a data set's domain declares are in force.
+    """
+
+    dataset: str
+    epsilon: Annotated[str, DECIMAL]
+    method: str = "auto"
+    estimand: str = "ate"
+    among: str | None = None
+    target: str = "balance"
+    design: str = "unknown"
+    probability: float | str | None = None
+    by: tuple[str, ...] | str = ()
+    overall: bool = False
+    confidence: float | None = 0.95
+    neighbors: int = 5
+    covariates: tuple[str, ...] | None = None
+    outcome_sd: float | None = None
+    leave_out_undeclared: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+    dummy: bool = False
+    purpose: str = ""
+
+    def __post_init__(self) -> None:
+        parse_epsilon(self.epsilon)
+        settle(self, epsilon=str(self.epsilon).strip(), purpose=_purpose(self.purpose))
+        settle(self, by=(self.by,) if isinstance(self.by, str) else tuple(self.by))
+        names = self.covariates
+        if names is not None and not 0 < len(set(names)) == len(names) <= _MOST_COVARIATES:
+            msg = (
+                "covariates are a list of different column names, or null for all that are declared"
+            )
+            raise ArgumentError(msg)
+
+    @classmethod
+    def read(cls, plain: object) -> Question:
+        """Read a question from plain values; whatever is not known is refused."""
+        return decode(cls, plain, "a request")
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The question as plain JSON values."""
+        return cast("dict[str, Any]", encode(self))
+
+
+def _purpose(value: str) -> str:
+    """Read a line of text; what does not print could be shown as something else."""
+    text = value.strip()
+    if len(text) > LONGEST_PURPOSE or not text.isprintable():
+        msg = f"purpose is one line of text of at most {LONGEST_PURPOSE} characters"
+        raise ArgumentError(msg)
+    return text

@@ -8,9 +8,8 @@ import pytest
 
 from private_ate import Domain, Interval, SchemaError, Treatment, check_data
 from private_ate.checking import arms as weighing
-from private_ate.data.tables import read_table
-from private_ate.models.multinomial import fit_multinomial
-from private_ate.release import ArmOverlap, Overlap
+from private_ate.data.files import read_table
+from private_ate.release.public_facts import ArmOverlap, Overlap
 
 ROWS = 1200
 THREE = Treatment("t", arms=("none", "low", "high"))
@@ -194,22 +193,30 @@ def test_twenty_arms_are_looked_at_and_the_sentences_stay_short():
     assert "arm 19" in check.to_html()
 
 
-def test_two_arms_by_the_model_of_several_are_weighed_as_by_their_own(monkeypatch):
+def test_two_arms_are_weighed_by_the_inverse_of_their_own_probability():
     frame = study(labels=("a", "b"), shares=(0.6, 0.4), pull=0.1)
     pair = domain(Treatment("t", arms=("a", "b")))
+    two = weighing.weigh_arms(read_table(frame), pair, (), None, all_in_arms=True)
 
-    def weighed():
-        return weighing.weigh_arms(read_table(frame), pair, (), None, all_in_arms=True)
-
-    two = weighed()
-    monkeypatch.setattr(weighing, "fit_public", fit_multinomial)
-    several = weighed()
-    assert several.effective == pytest.approx(two.effective, rel=1e-6)
-    assert several.outside == two.outside
-    assert several.balance["x"] == pytest.approx(two.balance["x"], rel=1e-6)
-    means = [frame.filter(t=arm)["x"].mean() for arm in ("a", "b")]
-    spread = np.sqrt(np.mean([frame.filter(t=arm)["x"].var(ddof=0) for arm in ("a", "b")]))
-    assert two.balance["x"][0] == pytest.approx((means[1] - means[0]) / spread)
+    encoded = weighing.LocalStudy.encode_public(read_table(frame), pair, None)
+    scores = weighing._scores(encoded, weighing.fit_propensity(encoded, 0.01 / ROWS), 1)
+    weights = 1 + np.exp(np.where(encoded.treated, -scores, scores))
+    x = encoded.covariates[0]
+    for label, rows, others in (
+        ("b", encoded.treated, ~encoded.treated), ("a", ~encoded.treated, encoded.treated),
+    ):  # fmt: skip
+        own, theirs = scores[rows], scores[others]
+        effective = weights[rows].sum() ** 2 / (weights[rows] ** 2).sum()
+        assert two.effective[label] == pytest.approx(effective)
+        assert two.outside[label] == ((own < theirs.min()) | (own > theirs.max())).sum()
+    spread = np.sqrt((x[encoded.treated].var() + x[~encoded.treated].var()) / 2)
+    means = [
+        np.average(x[rows], weights=weight[rows])
+        for weight in (np.ones(ROWS), weights)
+        for rows in (encoded.treated, ~encoded.treated)
+    ]
+    wanted = (means[0] - means[1]) / spread, (means[2] - means[3]) / spread
+    assert two.balance["x"] == pytest.approx(wanted)
 
 
 def test_chunks_of_rows_give_the_same_as_all_at_once(tmp_path):

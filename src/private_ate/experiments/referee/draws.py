@@ -19,8 +19,7 @@ from threadpoolctl import threadpool_limits
 from private_ate._version import VERSION
 from private_ate.api import METHODS, estimate_ate
 from private_ate.audit.run import audit_release
-from private_ate.data.files import write_whole
-from private_ate.data.tables import read_table
+from private_ate.data.files import read_table, write_whole
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import PrivateAteError
 from private_ate.experiments.arms import Arm, arm_named
@@ -29,7 +28,7 @@ from private_ate.experiments.referee.families import Setting, generate_study
 from private_ate.experiments.referee.plan import Task
 from private_ate.experiments.references import adjusted_means, plain_means, records_of
 from private_ate.methods.composition import takes
-from private_ate.release import Release
+from private_ate.release.release import Release
 from private_ate.request import Request
 
 __all__ = [

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from private_ate.arrays import Floats, Integers
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Quantity
 from private_ate.methods.blocks.plan import BlocksPlan
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.joint import ENTRIES, JointCentres, JointRule

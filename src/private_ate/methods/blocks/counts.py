@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -82,7 +83,7 @@ class Counts:
         return np.maximum(self.rows / self.members[:, None], _LEAST_SHARE)
 
     @classmethod
-    def known(cls, size: int, shares: tuple[float, ...]) -> Counts:
+    def known(cls, size: int, shares: Sequence[float]) -> Counts:
         """Return expected numbers of rows, without noise."""
         return cls(np.array([shares]) * size, 0.0)
 
@@ -104,31 +105,34 @@ def release_counts(
     *,
     epsilon: Fraction,
     changes: int,
-    step: str = "treated count",
+    shares: Sequence[float] = (),
 ) -> Counts:
     """Release how many rows each arm of each subgroup holds.
 
-    Of two arms that all rows are in, one number: n is public. With sampling weights numbers are
+    Where the arms' shares are known, how many rows take part. Of two arms that all rows are in,
+    one number: n is public. With sampling weights numbers are
     sums of weights as shares of the declared bound, and one is that of squared shares. Neighbours:
     ``changes`` rows replaced, which may move to other arms and subgroups. Sensitivity: ``changes``
     in every number (L∞), and ``2·changes`` in all counts together (L1), ``changes`` more with
     squares; of one number ``changes``. Cost: ε. Proof: docs/proofs/blocks.md.
     """
-    arms, weighted = study.domain.treatment.size, study.domain.weights is not None
+    weighted = study.domain.weights is not None
+    arms = 1 if shares else study.domain.treatment.size
+    step = "rows that take part" if shares else "treated count"
     cells = 1 if subgroups.cells is None else subgroups.cells.count
 
     def kernel(block: Block) -> Steps:
         steps, squares = (
             np.rint(block.shares**power * (1 << _BITS)).astype(np.int64) for power in (1, 2)
         )
-        place = subgroups.codes(block.covariates).astype(np.int64) * arms + block.arm
+        place = subgroups.codes(block.covariates).astype(np.int64) * arms + block.arm * (arms > 1)
         found = np.zeros(cells * arms + weighted, dtype=np.int64)
         np.add.at(found, place, steps)
         if weighted:
             found[-1] = squares.sum()
         return Steps(found)
 
-    is_full = study.everyone_takes_part and not weighted and cells == 1
+    is_full = study.everyone_takes_part and not weighted and cells == 1 and not shares
     values = study.fold(kernel, title="arms").values[int(is_full) :].tolist()
     unit = 1 << (_BITS + 1)
     scale = changes / float(epsilon)
@@ -147,7 +151,8 @@ def release_counts(
     table = found[:-1] if weighted else found
     if is_full:
         table = np.concatenate([[study.size - table.sum()], table])
-    return _settled(table.reshape(cells, arms), subgroups, study.size, squares, deviation)
+    table = table.reshape(cells, arms) * (np.array(shares) if shares else 1.0)
+    return _settled(table, subgroups, study.size, squares, deviation)
 
 
 def _settled(

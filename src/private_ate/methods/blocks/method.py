@@ -23,10 +23,9 @@ from private_ate.methods.blocks.centres import (
     GRID,
     effect_quantity,
     joint_rule,
-    quantity_of,
     released_spread,
 )
-from private_ate.methods.blocks.compare import compare_arms_as_they_are
+from private_ate.methods.blocks.compare import Forms, compare_arms_as_they_are
 from private_ate.methods.blocks.counts import Counts, Subgroups, release_counts
 from private_ate.methods.blocks.inside import Said, block_effects
 from private_ate.methods.blocks.notes import (
@@ -49,7 +48,6 @@ from private_ate.methods.blocks.plan import (
     plan_blocks,
 )
 from private_ate.methods.blocks.table import Released, estimate_of
-from private_ate.methods.blocks.trial import estimate_trial
 from private_ate.methods.composition import options_of
 from private_ate.methods.probability import probability_of
 from private_ate.privacy.noise import Noise
@@ -93,10 +91,6 @@ def estimate_blocks(study: MatchingStudy, request: Request, noise: Noise) -> Est
     run = _run(study, request, noise)
     # Drawn before any noise, so that partitions never depend on what was released.
     keys = draw_keys(run.options.partitions or MOST_PARTITIONS, noise)
-    if request.probability is not None and (
-        run.ask.probability is None or not plan_blocks(run.ask, run.options).adjusts
-    ):
-        return estimate_of(_compare_trial(run), run.study.domain, request, noise)
     if not plan_blocks(run.ask, run.options).adjusts:
         released = _compare(run, None)
     else:
@@ -112,7 +106,9 @@ def _run(study: MatchingStudy, request: Request, noise: Noise) -> _Run:
     outcomes = len(domain.outcomes)
     views = [study.with_outcome(place) for place in range(outcomes)] if outcomes > 1 else [study]
     labels = domain.treatment.coded
-    probability = request.probability
+    probability = None
+    if request.probability is not None:
+        probability = probability_of(domain, request.probability)
     ask = Ask(
         study.size,
         study.dimension,
@@ -123,48 +119,51 @@ def _run(study: MatchingStudy, request: Request, noise: Noise) -> _Run:
         estimand=request.estimand,
         among=-1 if request.among is None else labels.index(request.among),
         design=request.design,
-        # Of probabilities that differ between rows the regression would be another average.
-        probability=probability if isinstance(probability, float) else None,
+        probability=probability,
         binary=all(domain.of_outcome(place).bounds.is_binary for place in range(outcomes)),
     )
     shown = [view if place == 0 else view.unannounced() for place, view in enumerate(views)]
     return _Run(tuple(shown), request, options, noise, subgroups, ask)
 
 
-def _compare_trial(run: _Run) -> Released:
-    """Compare the arms of a trial by the probability that its protocol names."""
-    request = run.request
-    probability = probability_of(run.study.domain, request.probability or 0.5)
-    trial = estimate_trial(run.study, request, run.noise, probability)
-    effect = quantity_of(trial.value, trial.noise, trial.half, request.coverage)
-    return Released([[[effect]]], run.subgroups, None, trial_words(), adjusted=False)
-
-
 def _compare(run: _Run, counted: Counts | None) -> Released:
-    """Compare the arms as they are; a count that was paid for already is made use of."""
-    request, epsilon = run.request, run.request.epsilon
+    """Compare the arms as they are; a count that was paid for already is made use of.
+
+    In a trial no arm is counted, and its words say how treatment was given.
+    """
+    request, epsilon, trial = run.request, run.request.epsilon, run.ask.probability
     shares = plain_shares(
         max(run.ask.size // run.subgroups.count, 4), run.ask.epsilon,
-        with_interval=request.confidence is not None,
+        with_interval=request.confidence is not None, is_trial=trial is not None,
     )  # fmt: skip
-    tried, counting = counted is not None, shares.counts
-    if counted is None:
+    counting = shares.counts
+    words = unadjusted_words(request, tried=counted is not None, dimension=run.ask.dimension)
+    if trial is not None:
+        words = trial_words()
+        known = (1 - trial.typical, trial.typical)
+        if run.study.everyone_takes_part:
+            counting, counted = Fraction(0), Counts.known(run.ask.size, known)
+        else:
+            counted = _count(run, epsilon * counting, known)
+    elif counted is None:
         counted = _count(run, epsilon * counting)
     else:
         counting = run.ask.counting
     quantities = compare_arms_as_they_are(
-        run.views, run.subgroups, counted, run.noise,
+        run.views, run.subgroups, Forms.of(counted, trial), run.noise,
         means=epsilon * shares.means,
         effect=epsilon * (1 - counting - shares.means - shares.interval),
         interval=epsilon * shares.interval,
         changes=run.changes,
     )  # fmt: skip
-    words = unadjusted_words(request, tried=tried, dimension=run.ask.dimension)
-    return Released(quantities, run.subgroups, counted, words, adjusted=False)
+    told = counted if trial is None or trial.constant is not None else None
+    return Released(quantities, run.subgroups, told, words, adjusted=False)
 
 
-def _count(run: _Run, epsilon: Fraction) -> Counts:
-    return release_counts(run.study, run.subgroups, run.noise, epsilon=epsilon, changes=run.changes)
+def _count(run: _Run, epsilon: Fraction, shares: Sequence[float] = ()) -> Counts:
+    return release_counts(
+        run.study, run.subgroups, run.noise, epsilon=epsilon, changes=run.changes, shares=shares
+    )
 
 
 def _try_blocks(run: _Run, keys: bytes) -> Released:
@@ -173,7 +172,7 @@ def _try_blocks(run: _Run, keys: bytes) -> Released:
     if ask.probability is None:
         counted = _count(run, run.request.epsilon * ask.counting)
     else:
-        counted = Counts.known(ask.size, (1 - ask.probability, ask.probability))
+        counted = Counts.known(ask.size, (1 - ask.probability.typical, ask.probability.typical))
     plan = plan_blocks(
         ask, run.options,
         members=float(counted.members.min()) * counted.effective_share,

@@ -9,7 +9,8 @@ from typing import Final
 from private_ate.domain import Interval, SamplingWeights
 from private_ate.domain.column_types import WEIGHTED
 from private_ate.methods.blocks.plan import BlocksPlan
-from private_ate.request import Estimand, Request
+from private_ate.parameters import Estimand
+from private_ate.request import Request
 
 __all__ = ["Words", "adjusted_words", "overlap_words", "trial_words", "unadjusted_words"]
 

@@ -13,8 +13,9 @@ from fractions import Fraction
 from typing import Final, NamedTuple
 
 from private_ate.arguments import settle, truth_value, whole_number
+from private_ate.methods.probability import Probability
 from private_ate.models.forest import ForestSize
-from private_ate.request import Design, Estimand
+from private_ate.parameters import Design, Estimand
 
 __all__ = [
     "Ask", "BlocksOptions", "BlocksPlan", "Inside", "PlainShares", "count_share", "plain_shares",
@@ -48,6 +49,7 @@ _VOTE_ARM_ROWS: Final = 5  # of the rarer arm in a block that votes
 _SLOPE_ARM_ROWS: Final = 20  # of the rarer arm in a block whose effects always vary
 _TRIAL_INFORMATION: Final = 800  # n·ε from which regression pays in a trial
 _INTERVAL_SHARE: Final = Fraction(1, 20)
+_TRIAL_COUNT: Final = Fraction(1, 5)  # of what counting arms takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class Ask:
         Whose effect is meant; ``among`` is the code of an arm, -1 for all units.
     design : str
         How treatment came about.
-    probability : float or None
+    probability : Probability or None
         The known probability of treatment in a trial.
     binary : bool
         Whether all outcomes are declared to be binary.
@@ -103,7 +105,7 @@ class Ask:
     estimand: Estimand = "ate"
     among: int = -1
     design: Design = "unknown"
-    probability: float | None = None
+    probability: Probability | None = None
     binary: bool = False
 
     @property
@@ -254,7 +256,9 @@ def _adjusts(ask: Ask, options: BlocksOptions, *, enough: bool) -> bool:
     if ask.dimension == 0 or options.adjust is False:
         return False
     if ask.probability is not None:
-        return enough and ask.size * ask.epsilon >= _TRIAL_INFORMATION
+        # Of probabilities that differ between rows the regression would be another average.
+        pays = ask.size * ask.epsilon >= _TRIAL_INFORMATION
+        return enough and pays and ask.probability.constant is not None
     if options.adjust:
         return True
     return enough and ask.design != "randomized"
@@ -311,11 +315,17 @@ class PlainShares:
         return 1 - self.counts - self.means - self.interval
 
 
-def plain_shares(size: int, epsilon: float, *, with_interval: bool) -> PlainShares:
-    """Return the shares without adjustment: counts and means need less as n·ε grows."""
+def plain_shares(
+    size: int, epsilon: float, *, with_interval: bool, is_trial: bool = False
+) -> PlainShares:
+    """Return the shares without adjustment: counts and means need less as n·ε grows.
+
+    In a trial one number is counted, of all rows that take part.
+    """
     root = (size * epsilon) ** (-1 / 3)
+    counts = Fraction(min(max(1.1 * root, 0.015), 0.15)).limit_denominator(10**6)
     return PlainShares(
-        Fraction(min(max(1.1 * root, 0.015), 0.15)).limit_denominator(10**6),
+        counts * (_TRIAL_COUNT if is_trial else 1),
         Fraction(min(max(0.75 * root, 0.01), 0.10)).limit_denominator(10**6),
         _INTERVAL_SHARE if with_interval else Fraction(0),
     )

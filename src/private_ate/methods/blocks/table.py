@@ -9,10 +9,9 @@ from typing import Any, Final
 import numpy as np
 
 from private_ate.domain import Domain
-from private_ate.effects.contrasts import AboutArms
-from private_ate.effects.estimate import Estimate
-from private_ate.effects.outcomes import merge_outcomes
-from private_ate.effects.quantities import Quantity, ReleasedSubgroups
+from private_ate.effects.estimate import Estimate, Quantity, merge_outcomes
+from private_ate.effects.quantities import ReleasedSubgroups
+from private_ate.effects.table import AboutArms
 from private_ate.methods.blocks.counts import Counts, Subgroups
 from private_ate.methods.blocks.notes import Words
 from private_ate.methods.blocks.plan import BlocksPlan
@@ -24,7 +23,7 @@ from private_ate.methods.blocks.settings import (
 from private_ate.methods.effect_tables import estimate_of_quantities, subgroup_estimate
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.noise import Noise
-from private_ate.release import Pair
+from private_ate.release.metadata import Pair
 from private_ate.request import Request
 from private_ate.settings import ABSENT, Absent, SubgroupNote, SubgroupsNote
 
@@ -72,7 +71,7 @@ def estimate_of(released: Released, domain: Domain, request: Request, noise: Noi
         runs.append(_one_outcome(released, levels, own, asked, settings))
     if len(runs) == 1:
         return runs[0]
-    return merge_outcomes(runs, domain, is_joint=True, bounds_are_declared=True)
+    return merge_outcomes(runs, domain.outcomes, is_joint=True, bounds_are_declared=True)
 
 
 def scaled_quantity(one: Quantity, width: float) -> Quantity:

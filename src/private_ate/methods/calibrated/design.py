@@ -31,8 +31,7 @@ from private_ate.methods.calibrated.features import FeatureMap, learn_features
 from private_ate.methods.calibrated.options import CalibratedOptions
 from private_ate.methods.public_arms import FoundArms, count_arms
 from private_ate.models.folds import scatter
-from private_ate.models.logistic import fit_logistic
-from private_ate.models.multinomial import fit_multinomial
+from private_ate.models.propensity import fit_propensity
 from private_ate.request import Request
 from private_ate.study import Block, MatchingStudy, RowWeights, Summable
 
@@ -368,11 +367,9 @@ def _units(block: Block, mean: float) -> Floats:
 
 def _matching_weights(public: MatchingStudy, request: Request) -> RowWeights:
     """Match on the score that the published method matches on."""
-    if public.domain.treatment.size > 2:
-        several = fit_multinomial(public, 1.0 / public.size)
-        return public.arm_pool(several.coefficients).match_sharing_ties(request.neighbors)
-    model = fit_logistic(public, 1.0 / public.size)
-    return public.pool(model.coefficients).match_sharing_ties(request.neighbors)
+    model = fit_propensity(public, 1.0 / public.size)
+    pool = public.pool(model.coordinates if model.arms == 2 else model.coefficients)
+    return pool.match_sharing_ties(request.neighbors)
 
 
 def _refuse_tracking(public: MatchingStudy, request: Request) -> None:

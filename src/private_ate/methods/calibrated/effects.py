@@ -9,9 +9,8 @@ from typing import TypedDict
 import numpy as np
 
 from private_ate.domain import Domain
-from private_ate.effects.contrasts import AboutArms
-from private_ate.effects.estimate import Estimate
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Estimate, Quantity
+from private_ate.effects.table import AboutArms
 from private_ate.methods.calibrated.design import Design
 from private_ate.methods.calibrated.settings import CalibratedArmsSettings, CalibratedSettings
 from private_ate.methods.calibrated.weights import PublicWeights

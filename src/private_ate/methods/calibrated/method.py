@@ -18,8 +18,7 @@ import numpy as np
 
 from private_ate.arrays import Floats
 from private_ate.domain import Interval
-from private_ate.effects.estimate import Estimate
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Estimate, Quantity
 from private_ate.methods.calibrated.clipping import (
     OutcomeRange,
     outcomes_of,

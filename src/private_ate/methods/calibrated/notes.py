@@ -10,7 +10,7 @@ import numpy as np
 
 from private_ate.arrays import Floats
 from private_ate.domain.column_types import WEIGHTED
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Quantity
 from private_ate.methods.calibrated.clipping import ClipNotes
 from private_ate.methods.calibrated.features import FeatureMap
 from private_ate.methods.calibrated.settings import (
@@ -20,7 +20,7 @@ from private_ate.methods.calibrated.settings import (
 )
 from private_ate.methods.calibrated.weights import PublicWeights
 from private_ate.methods.public_arms import ArmBalance, note_few_units, pair_model, warn_of_overlap
-from private_ate.models.multinomial import fit_multinomial
+from private_ate.models.propensity import fit_propensity
 from private_ate.release.intervals import noise_half_width
 from private_ate.request import Request
 from private_ate.settings import ABSENT, Absent, ArmCounts, ArmNumbers
@@ -145,7 +145,7 @@ def warnings_of(public: MatchingStudy, weights: PublicWeights, request: Request)
     if len(weights.arms) == 2:
         model = pair_model(weights.arms[1].problem.features.coefficients)
     else:
-        model = fit_multinomial(public, 1.0 / public.size)
+        model = fit_propensity(public, 1.0 / public.size)
     among = None if request.among is None else balance.labels.index(request.among)
     return warn_of_overlap(
         public, model, balance, request.estimand, among=among,

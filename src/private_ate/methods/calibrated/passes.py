@@ -16,7 +16,7 @@ import numpy.typing as npt
 from private_ate.arrays import Codes, Floats, Indices, Integers
 from private_ate.models.boosting import ALL_BITS, mark_leaves
 
-__all__ = ["Terms", "pass_over"]
+__all__ = ["Terms", "pair_nearest", "pass_over"]
 
 _TILE: Final = 256
 
@@ -202,3 +202,31 @@ def pass_over(  # noqa: PLR0913  # compiled code takes arrays, not objects
                 own[i] = min(max(base[i] - pulled[i] * prices[i], least), cap)
         if sums.size > 0:
             _add_tile(terms, own, standard, curve, marks, sums, held)
+
+
+@_sums
+def pair_nearest(points: Floats, compared: int) -> tuple[Indices, Indices]:
+    """Pair each row, in their order, with the nearest of so many rows that follow without a pair.
+
+    ``points`` has shape (m, k). Returns both members of the m // 2 pairs, by position.
+    """
+    rows, width = points.shape
+    first, second = np.empty(rows // 2, np.intp), np.empty(rows // 2, np.intp)
+    following = np.arange(1, rows + 1)  # of the rows without a pair
+    head = 0
+    for pair in range(rows // 2):
+        least, found, before = np.inf, following[head], head
+        last, other = head, following[head]
+        for _ in range(compared):
+            if other >= rows:
+                break
+            distance = 0.0
+            for j in range(width):
+                distance += (points[head, j] - points[other, j]) ** 2
+            if distance < least:
+                least, found, before = distance, other, last
+            last, other = other, following[other]
+        first[pair], second[pair] = head, found
+        following[before] = following[found]
+        head = following[head]
+    return first, second

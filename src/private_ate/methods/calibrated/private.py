@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from private_ate.arrays import Floats
 from private_ate.domain import Interval
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Quantity
 from private_ate.methods.calibrated.design import Sums, fold_with_base
 from private_ate.methods.calibrated.weights import PublicWeights
 from private_ate.privacy.distributions import NoiseDistribution, sum_noise

@@ -19,9 +19,9 @@ from private_ate.service.store.requests import RequestRow
 from private_ate.service.store.users import Token, User
 from private_ate.service.web.authentication import (
     CurrentActor,
+    CurrentService,
     anybody,
     health_check,
-    service_of,
 )
 from private_ate.service.web.models import (
     ApprovalBody,
@@ -50,7 +50,6 @@ from private_ate.service.web.models import (
 
 router = APIRouter(prefix="/v1")
 
-CurrentService = Annotated[Service, Depends(service_of)]
 UserName = Annotated[str, Path(pattern=r"^[^\x00-\x1f\x7f/]{1,200}$")]
 Key = Annotated[str, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
 HeadHash = Annotated[str | None, Query(pattern=r"^[0-9a-f]{64}$")]

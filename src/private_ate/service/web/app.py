@@ -23,8 +23,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from private_ate._version import VERSION
 from private_ate.errors import PrivateAteError
 from private_ate.service.operations import Service
-from private_ate.service.pages import analyst, curator, layout, policies, users
-from private_ate.service.refusals import ServiceRefusal
+from private_ate.service.vocabulary import ServiceRefusal
+from private_ate.service.web import analyst, curator, layout, users
 from private_ate.service.web.api import router
 from private_ate.service.web.authentication import WebSettings
 from private_ate.service.web.models import Problem
@@ -73,7 +73,7 @@ def make_app(service: Service, settings: WebSettings | None = None) -> FastAPI:
     chosen = settings or WebSettings()
     app.state.service, app.state.settings = service, chosen
     app.include_router(router)
-    for pages in (layout, analyst, curator, users, policies):
+    for pages in (layout, analyst, curator, users):
         app.include_router(pages.router)
     add_handlers(app, layout.error_page)
     app.add_middleware(
