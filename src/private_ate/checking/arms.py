@@ -336,7 +336,7 @@ def judge_support(support: Support | None, arms: Arms) -> Iterator[Finding]:
         )  # fmt: skip
         return
     several = len(support.effective) > 2
-    labels = list(reversed(support.effective))  # of two, the treated first
+    labels = list(support.effective)[::-1]  # of two, the treated first
     names = dict(zip(labels, ("treated", "control"), strict=False))
     if several:
         labels = sorted(
