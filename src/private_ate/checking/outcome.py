@@ -248,8 +248,10 @@ def _observe(
             if text in labels or len(labels) <= _FEW_LABELS:
                 labels[text] += 1
         parts.append((*read, positions.place(chunk), encode_covariates(chunk, domain)))
-    columns = (np.concatenate(column, axis=-1) for column in zip(*parts, strict=True))
-    return _Observed(*columns, labels, shapes)
+    times, ended, arms, covariates = (
+        np.concatenate(column, axis=-1) for column in zip(*parts, strict=True)
+    )
+    return _Observed(times, ended, arms, covariates, labels, shapes)
 
 
 def _event_labels(found: _Observed, outcome: Survival) -> Iterator[Finding]:

@@ -130,7 +130,7 @@ def check_page(check: DataCheck) -> str:
 def _sections(findings: Sequence[Finding]) -> Iterator[Markup]:
     for severity, (title, _) in TITLES.items():
         rows = [
-            (words_apart(finding_name(one)), one.sentence, f"→ {one.remedy}" if one.remedy else "")
+            (words_apart(finding_name(one)), one.sentence, one.remedy)
             for one in findings
             if one.severity == severity
         ]

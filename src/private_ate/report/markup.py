@@ -106,9 +106,10 @@ def table(
             continue
         cells = [_cell("th", row[0], columns[0][1], scope="row")]
         for cell, (name, look) in zip(row[1:], columns[1:], strict=True):
-            # Where a phone shows cells below each other, a number follows its column's name.
-            named = _texts(name)[0] if look == "number" else ""
-            cells.append(_cell("td", cell, look, **({"data_name": named} if is_folded else {})))
+            # Where a phone shows cells below each other, they follow their columns' names.
+            named = name if isinstance(name, str) else name[0]
+            shown = {"number": named, "": f"{named}:" if cell else ""}.get(look, "")
+            cells.append(_cell("td", cell, look, **({"data_name": shown} if is_folded else {})))
         lines.append(element("tr", *cells))
     return element(
         "table",
@@ -132,10 +133,6 @@ def _cell(kind: str, cell: Cell, look: str, *, scope: str = "", **attributes: st
         part for text in others for part in (element("br"), element("span", text, class_="soft"))
     ]
     return element(kind, element("span", first), *below, **attributes)
-
-
-def _texts(cell: Cell) -> Sequence[str]:
-    return [cell] if isinstance(cell, str) else cell
 
 
 def pairs_table(caption: str, rows: Iterable[tuple[str, Cell]], look: str = "") -> Markup:
