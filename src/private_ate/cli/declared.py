@@ -69,7 +69,8 @@ def _declared_outcome(one: Outcome, limits: Interval | None, given: Mapping[str,
         if given["binary_outcome"] or label is not None:
             limits = Binary(missing=filled)
         elif given["outcome_bounds"] is not None:
-            limits = Interval(*given["outcome_bounds"], filled)
+            low, high = given["outcome_bounds"]
+            limits = Interval(low, high, filled)
         one = replace(one, bounds=limits, event_label=label or one.event_label)
     return one if missing is None else one.with_missing(_parse_missing(missing))
 
@@ -116,10 +117,13 @@ def _pair(
             "declare two bins by --treatment-bins LOW EDGE HIGH"
         )
         raise ArgumentError(msg)
-    if not base.is_assumed:
-        treated = base.treated if treated is None else treated
-        control = base.control if control is None else control
-    return _treatment(base, treated=treated, control=control)
+    if base.is_assumed:
+        return _treatment(base, treated=treated, control=control)
+    return _treatment(
+        base,
+        treated=base.treated if treated is None else treated,
+        control=base.control if control is None else control,
+    )
 
 
 def _treatment(base: Treatment, **declared: Any) -> Treatment:  # noqa: ANN401  # keywords

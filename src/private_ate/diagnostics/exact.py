@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -160,7 +161,7 @@ def diagnose_ate(  # noqa: PLR0913  # one keyword per question a curator answers
     request = Request("label", parse_epsilon(epsilon), neighbors)
     table = _prepare(data, treatment, outcome, covariates, domain)
     study = LocalStudy.encode(table.table, table.domain, None, table.lenient)
-    about = {
+    about: dict[str, Any] = {
         "without_noise": None
         if release is None
         else _without_noise(study, table, release, options),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from private_ate.report.drawings import DEEP, WARM, Bar, Line, draw_lines, short_name
@@ -301,7 +301,7 @@ def _forest(combined: Combined, effect: CombinedEffect) -> Markup:
 
 def _sites_table(combined: Combined) -> Markup:
     """Return what each site released and promised; it fits a phone."""
-    rows = []
+    rows: list[Sequence[str]] = []
     for site, found in zip(combined.sites, combined.effects[0].sites, strict=True):
         about = f"n {site.n:,}, {site.method}, {site.level} level, ε {float(site.epsilon):g}"
         if site.delta:
