@@ -91,15 +91,16 @@ def plan_frame(plan: Plan) -> pl.DataFrame:
 def effects_frame(release: Release) -> pl.DataFrame:
     """Return a row per effect, with what was estimated and whether it was adjusted for."""
     rows = release.effects
-    adjusted = {"adjusted": [release.adjusted] * len(rows)}
-    return _frame(_fields(rows, _TEXTS) | adjusted | _fields(rows, ("estimate", *_INTERVALS)))
+    adjusted = [release.adjusted] * len(rows)
+    numbers = _fields(rows, ("estimate", *_INTERVALS))
+    return _frame({**_fields(rows, _TEXTS), "adjusted": adjusted, **numbers})
 
 
 def arms_frame(release: Release) -> pl.DataFrame:
     """Return a row per arm of a release of several: its size, mean and intervals."""
     names = ("units", "weighted", "mean", "interval", "noise_interval")
-    labels = {"arm": [arm.label for arm in release.arms]}
-    return _frame(labels | _fields(release.arms, names), ("units",))
+    labels = [arm.label for arm in release.arms]
+    return _frame({"arm": labels, **_fields(release.arms, names)}, ("units",))
 
 
 def combined_frame(combined: Combined) -> pl.DataFrame:
