@@ -41,6 +41,8 @@ from private_ate.methods.blocks import method as blocks
 from private_ate.methods.blocks.plan import BlocksPlan
 from private_ate.privacy.joint import JointRule, Options
 from private_ate.privacy.noise import Noise
+from private_ate.privacy.quantization import OUTCOME_STEPS
+from private_ate.request import Request
 
 PARTS = ("squares", "terms", "forest", "twin", "boosting", "slopes", "flags")
 FAR = 3.0
@@ -191,7 +193,7 @@ def add(line: Line, study: Study, found: Cut, part: str) -> None:
         truth = study.contrasts[pair]
         unit = study.unit / width
         weights = outside(options[:place] + options[place + 1 :], found)
-        errors = found.rule.centre.candidates / centres.GRID / unit - truth / study.unit
+        errors = found.rule.centre.candidates / OUTCOME_STEPS / unit - truth / study.unit
         one = options[place]
         rows = list(one.rows)
         chances = np.array([weights[one.levels(row)] for row in range(len(rows))])
@@ -230,15 +232,14 @@ def outside(others: Sequence[Options], found: Cut) -> np.ndarray:
 
 def half_width(found: Cut, spread: int, chances: np.ndarray, *, flag: bool) -> float:
     """Return the half-width of the 95 % interval around the middle of a spread's centres."""
-    candidates = found.rule.centre.candidates
-    middle = int(np.searchsorted(chances.cumsum(), chances.sum() / 2))
-    replay = centres.Replay.of(
-        found.rule, found.plan.size, found.rate, centre=int(candidates[middle]), spread=spread
-    )
-    return centres.half_width(
-        found.plan, centres.released_spread(found.rule, spread), replay.quantile(0.95),
-        changes=1, coverage=0.95, flag=flag,
+    rule, middle = found.rule, int(np.searchsorted(chances.cumsum(), chances.sum() / 2))
+    quantity = centres.centre_quantity(
+        rule, found.plan, Request("sample", Fraction(1)), found.rate,
+        centre=int(rule.centre.candidates[middle]),
+        spread=rule.spreads[spread] / OUTCOME_STEPS, flag=flag,
     )  # fmt: skip
+    low, high = quantity.interval
+    return (high - low) / 2
 
 
 @contextmanager

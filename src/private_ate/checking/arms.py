@@ -26,7 +26,7 @@ from private_ate.checking.findings import (
     number,
     quoted,
 )
-from private_ate.data.encoding import encode_covariates, encode_participation
+from private_ate.data.encoding import encode_arms, encode_covariates
 from private_ate.data.tables import Table
 from private_ate.diagnostics.overlap import count_overlap, effective_size
 from private_ate.domain import Domain, Interval, Outcome, Treatment, label_text
@@ -268,7 +268,7 @@ def weigh_arms(
     study = LocalStudy.encode_public(table, domain, progress)
     if not all_in_arms:
         chunks = table.chunks([domain.treatment.column])
-        inside = np.concatenate([encode_participation(chunk, domain) for chunk in chunks])
+        inside = np.concatenate([encode_arms(chunk, domain)[1] for chunk in chunks])
         study = study.reordered(np.flatnonzero(inside))
     with single_threaded_blas():
         model = fit_propensity(study, _RIDGE / study.size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -52,14 +52,14 @@ def count_overlap(study: Study, model: PropensityModel) -> Overlap | ArmOverlap:
     """Count units of every arm by the probability of each, in equal bins; of two by treatment's."""
     arms = model.arms
 
-    def kernel(block: Block) -> _Counts:
+    def kernel(block: Block) -> npt.NDArray[np.int64]:
         chances = model.probabilities(block.covariates)
         bins = np.minimum((chances * _BINS).astype(np.int64), _BINS - 1)
         places = block.arm.astype(np.int64)[:, None] * _BINS + bins
         counts = [np.bincount(column, minlength=arms * _BINS) for column in places.T]
-        return _Counts(np.array(counts, dtype=np.int64).reshape(arms, arms, _BINS))
+        return np.array(counts, dtype=np.int64).reshape(arms, arms, _BINS)
 
-    counts = study.fold(kernel, title="overlap").values.tolist()
+    counts = study.fold(kernel, title="overlap").tolist()
     if arms == 2:
         control, treated = counts[1]
         return Overlap(tuple(treated), tuple(control))
@@ -70,13 +70,3 @@ def count_overlap(study: Study, model: PropensityModel) -> Overlap | ArmOverlap:
 def effective_size(weights: npt.NDArray[np.float64]) -> float:
     """Return Kish's effective sample size."""
     return float(weights.sum() ** 2 / (weights @ weights))
-
-
-@dataclass(frozen=True, slots=True)
-class _Counts:
-    """Counts by score, arm and bin, shape (K, K, bins); adds up over blocks."""
-
-    values: npt.NDArray[np.int64]
-
-    def __add__(self, other: _Counts) -> _Counts:
-        return _Counts(self.values + other.values)

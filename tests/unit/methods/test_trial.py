@@ -19,7 +19,7 @@ from private_ate.errors import ArgumentError, LedgerError
 from private_ate.ledger.ledger import Ledger
 from private_ate.methods.blocks.compare import Forms
 from private_ate.methods.blocks.counts import Counts
-from private_ate.methods.blocks.plan import plain_shares
+from private_ate.methods.blocks.plan import Ask, plain_shares
 from private_ate.methods.probability import Probability
 
 COVARIATES = {"x": Interval(-3, 3), "p": Interval(0.2, 0.8)}
@@ -164,8 +164,8 @@ def test_a_trial_pays_less_to_count_its_rows_than_others_pay_for_their_arms():
     for size in (50, 1000, 10**6):
         for epsilon in (0.1, 1.0, 10.0):
             trial, other = (
-                plain_shares(size, epsilon, with_interval=True, is_trial=is_trial)
-                for is_trial in (True, False)
+                plain_shares(Ask(size, 2, epsilon, probability=known), with_interval=True)
+                for known in (Probability(0.5, 0.5), None)
             )
             assert 0.5 < other.effect < trial.effect < 1
             assert 0 < trial.counts < other.counts

@@ -18,15 +18,12 @@ import numpy as np
 
 from private_ate.arrays import Floats, Integers
 from private_ate.effects.estimate import Quantity
-from private_ate.methods.blocks.counts import Counts, Steps, Subgroups
+from private_ate.methods.blocks.counts import Counts, Subgroups
 from private_ate.methods.probability import Probability
-from private_ate.models.folds import Total
 from private_ate.privacy.distributions import NoiseDistribution, SharedNoise
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS, noise_bits
 from private_ate.study import Block, Study
-
-__all__ = ["Forms", "compare_arms_as_they_are"]
 
 _SCORE_BITS: Final = 24  # the grid of scores lies so far below their bound
 _LEAST_WITHIN: Final = 0.25  # of a mean square is taken to lie within arms, whatever noise says
@@ -74,10 +71,13 @@ class Forms:
 
     def rows(self, group: int, block: Block, centre: float) -> Floats:
         """Return what rows add to the forms of a subgroup, shape (forms, rows)."""
+        found: Floats
         if self.probability is None:
-            return self.weights[group][:, block.arm] * ((_outcomes(block) - centre) * block.shares)
-        added = (self.scores(block, centre) - self.anchor) * block.shares
-        found: Floats = (added / self.counts.members[0])[None]
+            away = (_outcomes(block) - centre) * block.shares
+            found = self.weights[group][:, block.arm] * away
+        else:
+            added = (self.scores(block, centre) - self.anchor) * block.shares
+            found = (added / self.counts.members[0])[None]
         return found
 
     def scores(self, block: Block, centre: float) -> Floats:
@@ -98,7 +98,7 @@ class Forms:
     def sampling(self, square: float | Floats, changes: int) -> Floats:
         """Return the sampling variances of all forms, shape (subgroups, forms).
 
-        ``square`` is the mean square of outcomes within arms; in a trial that of scores.
+        ``square`` is the mean square of outcomes within arms, or of scores in a trial.
         """
         rows = self.counts.rows if self.probability is None else self.counts.members[:, None]
         each = changes * square / (rows * self.counts.effective_share)
@@ -129,55 +129,46 @@ def compare_arms_as_they_are(  # noqa: PLR0913  # rows, forms, and the budgets o
         centres = _release_means(views, noise, means, changes, members)
     else:
         centre, guess = _release_arm_means(views[0], forms, noise, means, changes)
-        low, high = forms.reach(centre)
-        anchor = min(max(guess, members * low[0, 0]), members * high[0, 0])
-        forms, centres = replace(forms, anchor=float(anchor)), [centre]
-    values, noises = _release_forms(views, subgroups, forms, centres, noise, effect, changes)
-    variances: list[Floats | None] = [None] * len(views)
-    if interval:
-        squares = _release_squares(views, forms, centres, values, noise, interval, changes, members)
-        relative = counts.deviation / counts.members[:, None]
-        for place, square in enumerate(squares):
-            within = _within_arms(square, forms, values[place], noises[place])
-            away = values[place] - forms.anchor
-            variances[place] = forms.sampling(within, changes) + (away * relative) ** 2
+        low, high = (members * float(end[0, 0]) for end in forms.reach(centre))
+        forms, centres = replace(forms, anchor=min(max(guess, low), high)), [centre]
+    found = _release_forms(views, subgroups, forms, centres, noise, effect, changes)
+    if not interval:
+        return found
+    squares = _release_squares(views, forms, centres, found, noise, interval, changes, members)
     return [
-        [
-            [
-                Quantity(
-                    float(value[group, form]),
-                    (noises[place][group][form],),
-                    () if likely is None else (float(likely[group, form]),),
-                )
-                for form in range(value.shape[1])
-            ]
-            for group in range(len(value))
-        ]
-        for place, (value, likely) in enumerate(zip(values, variances, strict=True))
+        _with_variances(own, forms, square, changes)
+        for own, square in zip(found, squares, strict=True)
     ]
 
 
-def _within_arms(
-    square: float, forms: Forms, values: Floats, noises: Sequence[Sequence[NoiseDistribution]]
-) -> Floats | float:
-    """Take off a mean square what released numbers say of differences between arms.
+def _with_variances(
+    quantities: list[list[Quantity]], forms: Forms, square: float, changes: int
+) -> list[list[Quantity]]:
+    """Add the sampling variances that follow from a mean square, and those of the counts' noise.
 
     The mean square is around the mean of all arms, so that a large effect would widen its own
-    interval; scores of a trial are squared around the effect. Noise makes squares of released
-    numbers too large by its variance. Post-processing; shape (subgroups, 1).
+    interval: what released numbers say of differences between arms is taken off. Noise makes
+    squares of released numbers too large by its variance. Scores of a trial are squared around the
+    effect. Post-processing.
     """
-    if forms.probability is not None:
-        return square
-    noise = np.array([[one.variance for one in row] for row in noises])
-    known = np.maximum(values**2 - noise, 0.0)
-    rows = forms.counts.rows
-    shares = rows / rows.sum(axis=1, keepdims=True)
-    if shares.shape[1] == 2:
-        between = shares.prod(axis=1, keepdims=True) * known
-    else:
-        between = (shares * known).sum(axis=1, keepdims=True)
-    found: Floats = np.maximum(square - between, _LEAST_WITHIN * square)
-    return found
+    counts = forms.counts
+    values, noise = (
+        np.array([[getattr(one, name) for one in group] for group in quantities])
+        for name in ("value", "noise_variance")
+    )
+    within: Floats | float = square
+    if forms.probability is None:
+        known = np.maximum(values**2 - noise, 0.0)
+        shares = counts.rows / counts.rows.sum(axis=1, keepdims=True)
+        weights = shares.prod(axis=1, keepdims=True) if shares.shape[1] == 2 else shares
+        between = (weights * known).sum(axis=1, keepdims=True)
+        within = np.maximum(square - between, _LEAST_WITHIN * square)
+    relative = counts.deviation / counts.members[:, None]
+    variances = forms.sampling(within, changes) + ((values - forms.anchor) * relative) ** 2
+    return [
+        [replace(one, variances=(variance,)) for one, variance in zip(group, row, strict=True)]
+        for group, row in zip(quantities, variances.tolist(), strict=True)
+    ]
 
 
 def _release_means(
@@ -185,11 +176,10 @@ def _release_means(
 ) -> list[float]:
     """Release the mean of each outcome, from the middle of its range in units of it."""
 
-    def kernel(block: Block) -> Total:
-        centred = np.rint((_outcomes(block) * OUTCOME_STEPS) * block.shares)
-        return Total(int(centred.astype(np.int64).sum()))
+    def kernel(block: Block) -> int:
+        return int(_outcome_steps(block).sum())
 
-    totals = [view.fold(kernel, title="arms").steps for view in views]
+    totals = [view.fold(kernel, title="arms") for view in views]
     noisy = _vector(noise, "mean outcome", totals, changes * OUTCOME_STEPS, epsilon)
     return [_within_centres(one / (2 * OUTCOME_STEPS * members)) for one in noisy]
 
@@ -204,19 +194,19 @@ def _release_arm_means(
     ``changes`` times that range. Cost: ε.
     """
 
-    def kernel(block: Block) -> Steps:
-        steps = np.rint((_outcomes(block) * OUTCOME_STEPS) * block.shares).astype(np.int64)
+    def kernel(block: Block) -> Integers:
+        steps = _outcome_steps(block)
         treated = (steps * block.arm).sum()
-        return Steps(np.array([steps.sum() - treated, treated]))
+        return np.array([steps.sum() - treated, treated])
 
-    exact = study.fold(kernel, title="arms").values.tolist()
+    exact = study.fold(kernel, title="arms").tolist()
     noisy = noise.laplace("arm sums", exact, sensitivity=changes * OUTCOME_STEPS, epsilon=epsilon)
     sums, rows = np.array(noisy) / (2 * OUTCOME_STEPS), forms.counts.rows[0]
-    means = sums / rows
+    control, treated = sums / rows
     variance = 2 * (changes / float(epsilon)) ** 2 * float(np.square(1 / rows).sum())
-    effect = (means[1] - means[0]) * _EFFECT_SPREAD**2 / (_EFFECT_SPREAD**2 + variance)
+    effect = float(treated - control) * _EFFECT_SPREAD**2 / (_EFFECT_SPREAD**2 + variance)
     mean = _within_centres(float(sums.sum() / rows.sum()))
-    return _within_centres(mean + (rows[0] - rows[1]) / rows.sum() * effect), float(effect)
+    return _within_centres(mean + float((rows[0] - rows[1]) / rows.sum()) * effect), effect
 
 
 def _within_centres(mean: float) -> float:
@@ -227,7 +217,7 @@ def _release_squares(  # noqa: PLR0913  # rows, what was released of them, and a
     views: Sequence[Study],
     forms: Forms,
     centres: Sequence[float],
-    values: Sequence[Floats],
+    released: list[list[list[Quantity]]],
     noise: Noise,
     epsilon: Fraction,
     changes: int,
@@ -240,18 +230,17 @@ def _release_squares(  # noqa: PLR0913  # rows, what was released of them, and a
     bits = noise_bits(changes, epsilon)
     largest = [forms.largest_square(centre) for centre in centres]
     totals = []
-    for view, centre, value, bound in zip(views, centres, values, largest, strict=True):
+    for view, centre, own, bound in zip(views, centres, released, largest, strict=True):
+        middle = 0.0 if forms.probability is None else own[0][0].value
 
         def kernel(
-            block: Block, centre: float = centre, value: Floats = value, bound: float = bound
-        ) -> Total:
-            away = forms.scores(block, centre)
-            if forms.probability is not None:
-                away -= value[0, 0]
+            block: Block, centre: float = centre, middle: float = middle, bound: float = bound
+        ) -> int:
+            away = forms.scores(block, centre) - middle
             share = np.minimum(away**2 / bound, 1.0) * block.shares
-            return Total(int(np.rint(share * (1 << bits)).astype(np.int64).sum()))
+            return int(np.rint(share * (1 << bits)).astype(np.int64).sum())
 
-        totals.append(view.fold(kernel, title="variance").steps)
+        totals.append(view.fold(kernel, title="variance"))
     noisy = _vector(noise, "variance", totals, changes << bits, epsilon)
     scale = len(views) * changes / (members * float(epsilon))
     return [
@@ -282,15 +271,15 @@ def _release_forms(
     noise: Noise,
     epsilon: Fraction,
     changes: int,
-) -> tuple[list[Floats], list[list[list[NoiseDistribution]]]]:
-    """Release the forms of all outcomes; return them and the distributions of their noise.
+) -> list[list[list[Quantity]]]:
+    """Release the forms of all outcomes, by subgroup.
 
     A row enters the forms of its subgroups: its own, and all units where these are paid for; in
     each, the contrast or the mean of its arm. Neighbours: ``changes`` rows leave some forms and
     enter some, ``moves`` moves of one form each, by at most what a row can add. Cost: ε, by Lemma
     S of docs/proofs/several-arms.md for one outcome, and by group shares for several.
     """
-    shape, is_single = forms.weights.shape[:2], forms.count == 1
+    is_single = forms.count == 1
     grids, bounds, totals = [], [], []
     for view, centre in zip(views, centres, strict=True):
         low, high = forms.reach(centre)
@@ -311,11 +300,9 @@ def _release_forms(
         drawn = [list(row) for row in zip(*noisy, strict=True)]
         unit = SharedNoise("laplace", moves, epsilon, len(views))
     elif is_single:
-        sensitivity = changes * bounds[0][0]
-        drawn = [
-            [noise.staircase("effect", totals[0][0], sensitivity=sensitivity, epsilon=epsilon)]
-        ]
-        unit = NoiseDistribution("staircase", changes, epsilon)
+        sensitivity = moves * bounds[0][0]
+        one = noise.staircase("effect", totals[0][0], sensitivity=sensitivity, epsilon=epsilon)
+        drawn, unit = [[one]], NoiseDistribution("staircase", moves, epsilon)
     else:
         drawn = [
             noise.staircase_by_arm(
@@ -323,33 +310,36 @@ def _release_forms(
             )
         ]
         unit = NoiseDistribution("staircase", 1.0, epsilon / moves)
-    values, noises = [], []
+    found, per = [], forms.weights.shape[1]
     for row, sizes, grid in zip(drawn, bounds, grids, strict=True):
-        values.append(np.array([one * grid / 2 for one in row]).reshape(shape) + forms.anchor)
-        made = [unit.scaled(one * grid) for one in sizes]
-        noises.append([made[first : first + shape[1]] for first in range(0, len(made), shape[1])])
-    return values, noises
+        flat = [
+            Quantity(one * grid / 2 + forms.anchor, (unit.scaled(size * grid),))
+            for one, size in zip(row, sizes, strict=True)
+        ]
+        found.append([flat[first : first + per] for first in range(0, len(flat), per)])
+    return found
 
 
 def _sum_forms(
     view: Study, subgroups: Subgroups, forms: Forms, centre: float, grid: float
 ) -> Integers:
     """Add up the forms of one outcome on a grid, row by row, shape (subgroups, forms)."""
-    groups, count, _ = forms.weights.shape
-    whole = groups - 1 if subgroups.overall else None
-    low, high = (end[:, None] for end in forms.reach(centre))
+    low, high = (end[:, :, None] for end in forms.reach(centre))
 
-    def kernel(block: Block) -> Steps:
-        codes = subgroups.codes(block.covariates)
-        found = np.zeros((groups, count), dtype=np.int64)
-        for group in range(groups):
+    def kernel(block: Block) -> Integers:
+        found = []
+        for group, own in enumerate(subgroups.members(subgroups.codes(block.covariates))):
+            rows = np.clip(forms.rows(group, block, centre), low[group], high[group])
             # Rows of other subgroups add zero: an array as long as a subgroup would show its size.
-            own = codes == (codes if group == whole else group)
-            rows = np.clip(forms.rows(group, block, centre), low[group].T, high[group].T)
-            found[group] = np.rint(rows * own / grid).astype(np.int64).sum(axis=1)
-        return Steps(found)
+            found.append(np.rint(rows * own / grid).astype(np.int64).sum(axis=1))
+        return np.array(found)
 
-    return view.fold(kernel, title="effect").values
+    return view.fold(kernel, title="effect")
+
+
+def _outcome_steps(block: Block) -> Integers:
+    """Return outcomes by weight on their grid, the middle of their range being zero."""
+    return np.rint((_outcomes(block) * OUTCOME_STEPS) * block.shares).astype(np.int64)
 
 
 def _outcomes(block: Block) -> Floats:

@@ -16,7 +16,7 @@ import numpy as np
 from private_ate.effects.estimate import Quantity
 from private_ate.effects.predictions import Prediction
 from private_ate.methods.assumptions import Assumptions, Predict
-from private_ate.methods.blocks.centres import GRID, Replay, half_width, joint_rule, quantity_of
+from private_ate.methods.blocks.centres import centre_quantity, joint_rule
 from private_ate.methods.blocks.compare import Forms, lifted_square
 from private_ate.methods.blocks.counts import Counts
 from private_ate.methods.blocks.plan import (
@@ -86,17 +86,10 @@ def _adjusted(
     rule = joint_rule(replace(plan, candidate_bits=12), ask.coordinates, left / changes)
     rate = left / (2 * changes * plan.partitions)
     rest = guess.deviation**2 * (1 - _LEARNT * guess.explained)
-    freedom = max(plan.rows - 1.1 * ask.dimension, plan.rows / 4)
     found = []
     for share in shares[1:]:
-        spread = math.sqrt(rest * (1 / share + 1 / shares[0]) / freedom)
-        steps = np.abs(np.log(np.array(rule.spreads) / (GRID * spread)))
-        replay = Replay.of(rule, plan.size, rate, centre=0, spread=int(steps.argmin()))
-        reach = replay.quantile(request.coverage)
-        half = half_width(
-            plan, spread, reach, changes=changes, coverage=request.coverage, flag=False
-        )
-        quantity = quantity_of(0.0, reach, half, request.coverage)
+        spread = math.sqrt(rest * (1 / share + 1 / shares[0]) / ask.freedom(plan.rows))
+        quantity = centre_quantity(rule, plan, request, rate, centre=0, spread=spread, flag=False)
         found.append((quantity, changes * spread**2 / plan.blocks))
     return found
 
@@ -107,9 +100,7 @@ def _compared(
     """Predict the forms of arms that are compared as they are, and their sampling variances."""
     changes, guess, trial = request.rows_per_person, assumed.guess, forms.probability
     with_interval = request.confidence is not None
-    shares = plain_shares(
-        ask.size, ask.epsilon, with_interval=with_interval, is_trial=trial is not None
-    )
+    shares = plain_shares(ask, with_interval=with_interval)
     low, high = (one[0] for one in forms.reach(guess.middle))
     square = guess.deviation**2
     if trial is not None:

@@ -58,7 +58,7 @@ def predictor(assumed: Assumptions, request: Request) -> Predict:
     learned = cast("Learned | None", assumed.learned)
     bounds = assumed.bounds
     spread, kept = outcome_share(bounds, options), plan_clip(bounds, options).kept_share
-    alike = min(assumed.alike_share * spread**2, kept**2 / 4)
+    alike = min(assumed.guess.alike_share * spread**2, kept**2 / 4)
 
     @lru_cache(maxsize=64)
     def foreseen(rows: int) -> _Foreseen:
