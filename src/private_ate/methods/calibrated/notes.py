@@ -11,7 +11,7 @@ import numpy as np
 from private_ate.arrays import Floats
 from private_ate.domain.column_types import WEIGHTED
 from private_ate.effects.estimate import Quantity
-from private_ate.methods.calibrated.design import Sums, arm_meant
+from private_ate.methods.calibrated.design import arm_meant
 from private_ate.methods.calibrated.settings import (
     CalibratedArmsSettings,
     CalibratedSettings,
@@ -159,7 +159,7 @@ def _scarce_arms(
     among = arm_meant(public, request)
     is_shared = maps[0] is maps[1]  # of two arms, learnt for the second
 
-    def kernel(block: Block) -> Sums[Floats]:
+    def kernel(block: Block) -> Floats:
         meant = np.ones(block.arm.size) if among is None else (block.arm == among).astype(float)
         if request.estimand == "ato":
             chance = maps[1].probability(block.covariates)
@@ -168,9 +168,9 @@ def _scarce_arms(
             one.rare_shares(block.covariates, own=code > 0 or not is_shared)
             for code, one in enumerate(maps)
         ]
-        return Sums((np.array([meant.sum(), *(meant @ share for share in shares)]),))
+        return np.array([meant.sum(), *(meant @ share for share in shares)])
 
-    everyone, *scarce = public.fold(kernel, title="overlap").of[0].tolist()
+    everyone, *scarce = public.fold(kernel, title="overlap").tolist()
     return tuple(share / max(everyone, 1e-9) for share in scarce)
 
 
