@@ -590,7 +590,7 @@ MUTANTS = (
     Mutant(
         "a row that changes arm or subgroup is counted as one move",
         "methods/blocks/compare.py",
-        "moves = changes if forms.count == 1 else 2 * changes * (1 + subgroups.overall)",
+        "moves = changes if forms.count == 1 else 2 * changes * (1 + run.subgroups.overall)",
         "moves = changes",
         "tests/properties/test_blocks_replay.py",
     ),

@@ -15,7 +15,6 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from private_ate.arrays import Bits, Codes, Floats, Integers
-from private_ate.methods.blocks.counts import Subgroups
 from private_ate.methods.blocks.plan import Inside
 from private_ate.methods.blocks.regression import (
     LINEAR_RIDGE,
@@ -27,6 +26,7 @@ from private_ate.methods.blocks.regression import (
     solve,
     standardized,
 )
+from private_ate.methods.blocks.run import Subgroups
 from private_ate.models.forest import BINS, ForestSize, out_of_bag, shuffled
 from private_ate.models.trees import bin_codes, bin_edges
 from private_ate.privacy.quantization import OUTCOME_STEPS
@@ -138,7 +138,7 @@ def block_kernel(
 
     def _handed_over(groups: Groups, place: int) -> list[int]:
         vote, numbers = False, []
-        for own in subgroups.members(subgroups.codes(groups.covariates[place])):
+        for own in subgroups.members(groups.covariates[place]):
             said = _said(groups, place, groups.takes_part[place] & own, inside, seed)
             if said is None:
                 numbers += [0.0, spread, 0.0, 0.0] * (inside.arms - 1)
