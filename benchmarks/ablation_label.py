@@ -18,7 +18,7 @@ from accuracy import differences
 from families import Study
 
 from private_ate import estimate_ate
-from private_ate.methods.calibrated import evidence, features, variance, weights
+from private_ate.methods.calibrated import features, pairing, variance, weights
 from private_ate.methods.calibrated import method as calibrated
 from private_ate.models import boosting
 
@@ -48,6 +48,10 @@ def _held_out(part: int) -> Callable[..., tuple]:
     return hold_out
 
 
+def _covariates_alone(_, standard):
+    return np.ascontiguousarray(standard.T)
+
+
 def _cheapest_by_whole_variance(_design, points, noise_variance, spread):
     return min(points, key=lambda one: noise_variance * one.cap**2 + spread**2 * one.loss)
 
@@ -57,25 +61,25 @@ def _neighbours_along_score(kept, covariates, rows):
     return order[0 : rows.size - 1 : 2], order[1::2]
 
 
-_EIGH, _HOLD_OUT = features.eigh, evidence._hold_out
+_EIGH, _HOLD_OUT = features.eigh, features._hold_out
 PARTS: dict[str, tuple[object, str, Any]] = {
     "evidence": (features, "evidence_of", lambda *_: 0.0),
-    "held-out spline": (evidence, "_hold_out", _held_out(1)),
-    "held-out products": (evidence, "_hold_out", _held_out(2)),
-    "held-out trees": (evidence, "_hold_out", _held_out(3)),
+    "held-out spline": (features, "_hold_out", _held_out(1)),
+    "held-out products": (features, "_hold_out", _held_out(2)),
+    "held-out trees": (features, "_hold_out", _held_out(3)),
     "blind share": (features, "BLIND", 0.0),
     "chance": (features, "_CHANCE", 0.0),
     "products": (features, "_PRODUCTS", 0.0),
     "squares": (features, "_SQUARES", 0.0),
     "index spline": (features, "_INDEX", 0.0),
     "leaves": (features, "_LEAVES", 0.0),
-    "products in trees": (features, "_split_columns", lambda terms, width, _: terms[:, :width].T),
+    "products in trees": (features.FeatureMap, "split_columns", _covariates_alone),
     "eigenvalues squared": (features, "eigh", _plain_eigenvalues),
     "scarce leaves dropped": (features, "_SCARCE", np.inf),
     "shares of one variance": (weights, "choose_cap", _cheapest_by_whole_variance),
     "corrected guess": (variance.PairVariance, "corrected_guess", lambda pairs: pairs.guess),
     "missed": (weights, "_MISSED", 0.0),
-    "pairs by covariates": (variance, "like_pairs", _neighbours_along_score),
+    "pairs by covariates": (pairing, "like_pairs", _neighbours_along_score),
     "share of ε by error": (variance, "_SHARES", (Fraction(1, 10),)),
 }  # fmt: skip
 _SHARED = ((features, "evidence_of"), (boosting, "boost"))  # what takes most time
@@ -95,7 +99,7 @@ def without(part: str) -> Iterator[None]:
 
 
 def _remembered(learn: Callable[..., object], part: str) -> Callable[..., object]:
-    changed = part if PARTS.get(part, (None,))[0] is evidence or part == "evidence" else ""
+    changed = part if part == "evidence" or part.startswith("held-out") else ""
 
     def remembered(columns, target, *more):
         shown = columns[:64].tobytes(), columns.shape, columns.strides, target.tobytes()

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from operator import add
 from typing import Final, Protocol, Self, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from private_ate.domain import Domain, Outcome
 
 __all__ = [
     "ALL_PRESENT",
+    "Added",
     "ArmSizes",
     "Block",
     "Grouping",
@@ -38,6 +40,23 @@ class Summable(Protocol):
     """A value of sums over rows: two of them add up to the sums over both sets of rows."""
 
     def __add__(self, other: Self, /) -> Self: ...
+
+
+class Added:
+    """A dataclass of sums over rows, added field by field.
+
+    A field whose metadata have ``add`` is joined by that function of two values instead.
+    """
+
+    __slots__ = ()
+
+    def __add__(self, other: Self) -> Self:
+        """Add up the sums over two sets of rows."""
+        added = (
+            one.metadata.get("add", add)(getattr(self, one.name), getattr(other, one.name))
+            for one in fields(self)  # type: ignore[arg-type]  # dataclasses inherit from it
+        )
+        return type(self)(*added)
 
 
 S = TypeVar("S", bound=Summable)

@@ -108,12 +108,12 @@ def test_a_row_finds_its_place_without_the_other_rows():
 def test_blocks_have_the_same_size_or_one_row_more_and_hold_every_row_once():
     shuffle = Shuffle(1003, 10, 5)
 
-    stack = group_places(shuffle, 0, 10)
-    inside = stack.places[stack.inside]
+    places, is_inside = group_places(shuffle, 0, 10)
+    inside = places[is_inside]
 
     assert sorted(inside.tolist()) == list(range(1003))
-    assert set(stack.inside.sum(axis=1)) == {100, 101}
-    assert np.array_equal(groups_of(shuffle, inside), np.nonzero(stack.inside)[0])
+    assert set(is_inside.sum(axis=1)) == {100, 101}
+    assert np.array_equal(groups_of(shuffle, inside), np.nonzero(is_inside)[0])
 
 
 def test_partitions_differ_from_each_other_and_spread_neighbouring_rows():

@@ -13,7 +13,7 @@ from private_ate.baselines.perturbation import Budget, release_vector
 from private_ate.baselines.row_splits import RowSplit
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
-from private_ate.study import Block
+from private_ate.study import Added, Block
 
 __all__ = ["NuisanceModels", "fit_nuisance_models", "release_nuisance_models"]
 
@@ -43,30 +43,20 @@ class NuisanceModels:
 
 
 @dataclass(frozen=True, slots=True)
-class _ArmTotals:
+class _ArmTotals(Added):
     """Number of treated rows and centred outcome sums of both arms, in units of the range."""
 
     treated_count: int
     treated: float
     control: float
 
-    def __add__(self, other: _ArmTotals) -> _ArmTotals:
-        return _ArmTotals(
-            self.treated_count + other.treated_count,
-            self.treated + other.treated,
-            self.control + other.control,
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class _Moments:
+class _Moments(Added):
     """Gram matrices and cross products by arm (control, treated); shapes (2, p, p), (2, p)."""
 
     gram: Floats
     cross: Floats
-
-    def __add__(self, other: _Moments) -> _Moments:
-        return _Moments(self.gram + other.gram, self.cross + other.cross)
 
 
 def release_nuisance_models(

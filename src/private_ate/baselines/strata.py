@@ -11,11 +11,11 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from private_ate.arrays import Floats, Integers
-from private_ate.models.folds import Total, by_chunks
+from private_ate.models.folds import by_chunks
 from private_ate.models.private_score import Scaling
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_BITS, OUTCOME_STEPS, noise_bits
-from private_ate.study import Block, Study
+from private_ate.study import Added, Block, Study
 
 __all__ = [
     "CellCounts", "CellNoise", "OneCell", "Partition", "Strata", "release_cells", "release_strata",
@@ -120,14 +120,11 @@ class Strata:
 
 
 @dataclass(frozen=True, slots=True)
-class _Counts:
+class _Counts(Added):
     """Exact counts and outcome sums by arm and cell: controls first, shape (2·cells,)."""
 
     rows: Integers
     sums: Integers
-
-    def __add__(self, other: _Counts) -> _Counts:
-        return _Counts(self.rows + other.rows, self.sums + other.sums)
 
 
 def release_strata(
@@ -145,22 +142,22 @@ def release_strata(
     bits = noise_bits(changes, epsilon / 2)
     unit = study.size << (bits + 1)
 
-    def mean_kernel(block: Block) -> Total:
+    def mean_kernel(block: Block) -> int:
         score = strata.score(strata.scaling.features(block)) / reach
         return _quantized(np.clip(score, -1.0, 1.0) * block.shares, bits)
 
-    total = study.fold(by_chunks(mean_kernel), title="score").steps
+    total = study.fold(by_chunks(mean_kernel), title="score")
     noisy = noise.laplace(
         "score mean", [total], sensitivity=2 * changes << bits, epsilon=epsilon / 2
     )
     centre = reach * min(max(noisy[0] / unit, -1.0), 1.0)
 
-    def deviation_kernel(block: Block) -> Total:
+    def deviation_kernel(block: Block) -> int:
         score = strata.score(strata.scaling.features(block))
         away = np.clip(np.abs(score - centre) / furthest, 0.0, 1.0)
         return _quantized(away * block.shares, bits)
 
-    total = study.fold(by_chunks(deviation_kernel), title="score").steps
+    total = study.fold(by_chunks(deviation_kernel), title="score")
     noisy = noise.laplace("score spread", [total], sensitivity=changes << bits, epsilon=epsilon / 2)
     spread = min(max(_MAD_TO_SPREAD * furthest * noisy[0] / unit, 0.05 * norm), furthest)
     return Strata(strata.scaling, strata.slopes, strata.count, centre, spread)
@@ -220,8 +217,8 @@ def _count_cells(study: Study, partition: Partition) -> _Counts:
     return study.fold(by_chunks(kernel), title="cells")
 
 
-def _quantized(values: Floats, bits: int) -> Total:
-    return Total(int(np.rint(values * float(1 << bits)).astype(np.int64).sum()))
+def _quantized(values: Floats, bits: int) -> int:
+    return int(np.rint(values * float(1 << bits)).astype(np.int64).sum())
 
 
 def _centred(block: Block) -> Floats:

@@ -74,13 +74,21 @@ class LocalStudy:
         domain: Domain,
         progress: Progress | None = None,
         reading: Reading | None = None,
+        *,
+        outcome: bool = True,
     ) -> LocalStudy:
         """Encode a table as its domain says; at sample level the shape follows the schema only.
 
         With a reading at label level public columns are looked over: what was not declared is
         refused or left out, and missing entries have indicators.
         """
-        return cls._encoded(table, domain, progress, reading, outcome=True)
+        settled, rules, rows = encode_columns(
+            table, domain, outcome=outcome, progress=progress, reading=reading
+        )
+        return cls(
+            settled, rows.covariates, rows.treatment, rows.outcome, progress, rows.takes_part,
+            rows.observed, rules, rows.weights, rows.further,
+        )  # fmt: skip
 
     @classmethod
     def encode_public(
@@ -91,26 +99,8 @@ class LocalStudy:
         reading: Reading | None = None,
     ) -> LocalStudy:
         """Encode covariates and treatment only; the outcome column is not read."""
-        study = cls._encoded(table, domain, progress, reading, outcome=False)
+        study = cls.encode(table, domain, progress, reading, outcome=False)
         return replace(study, takes_part=None)
-
-    @classmethod
-    def _encoded(
-        cls,
-        table: Table,
-        domain: Domain,
-        progress: Progress | None,
-        reading: Reading | None,
-        *,
-        outcome: bool,
-    ) -> LocalStudy:
-        settled, rules, rows = encode_columns(
-            table, domain, outcome=outcome, progress=progress, reading=reading
-        )
-        return cls(
-            settled, rows.covariates, rows.treatment, rows.outcome, progress, rows.takes_part,
-            rows.observed, rules, rows.weights, rows.further,
-        )  # fmt: skip
 
     @property
     def size(self) -> int:

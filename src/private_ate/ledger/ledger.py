@@ -184,7 +184,8 @@ class Ledger:
                 msg = f"in data set {dataset!r} analysts without a cap are {known.uncapped} already"
                 raise LedgerError(msg)
             chosen = known.uncapped or _uncapped(uncapped)
-            _bind(execute, dataset, replace(bound, uncapped=chosen))
+            text = replace(bound, uncapped=chosen).text
+            update(execute, "bindings", "dataset = ?", dataset, body=text)
             _, end = last_hash(execute)
             entry = Charge(dataset, end, "", NOTHING)  # the hash makes the entry's key unique
             _write(execute, "bind", entry, {"roles": encode(said), "uncapped": uncapped})
@@ -245,7 +246,7 @@ class Ledger:
                 take(execute, account, charge.cost)
             if also is not None:
                 also(execute)
-            _bind(execute, charge.dataset, bound)
+            update(execute, "bindings", "dataset = ?", charge.dataset, body=bound.text)
             use = None if charge.use is None else charge.use.plain
             # The cap's own spelling: a replay finds the account by it.
             payer = replace(charge, analyst=accounts[-1].analyst or charge.analyst)
@@ -388,10 +389,6 @@ def _bound(execute: Execute, dataset: str) -> Binding:
     return kept if kept.says_gaps else replay_binding(read_entries(execute, dataset))
 
 
-def _bind(execute: Execute, dataset: str, binding: Binding) -> None:
-    update(execute, "bindings", "dataset = ?", dataset, body=binding.text)
-
-
 def _write(execute: Execute, kind: EntryKind, charge: Charge, body: dict[str, Any]) -> str:
     """Write an entry that changed a balance or a binding, with the hash of all of them now."""
     return _append(execute, kind, charge, canonical({**body, "state": state_of(execute)}))
@@ -399,14 +396,11 @@ def _write(execute: Execute, kind: EntryKind, charge: Charge, body: dict[str, An
 
 def _append(execute: Execute, kind: EntryKind, charge: Charge, body: str) -> str:
     sequence, previous = last_hash(execute)
+    at = charge.at or datetime.now(UTC).isoformat(timespec="seconds")
     draft = Entry(
         sequence + 1, kind, charge.dataset, charge.request, charge.analyst, charge.plan,
-        charge.cost.epsilon, charge.cost.delta, body, charge.at or _now(), previous,
+        charge.cost.epsilon, charge.cost.delta, body, at, previous,
     )  # fmt: skip
     entry = replace(draft, hash=draft.seal())
     write_row(execute, "entries", entry)
     return entry.hash
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -19,9 +19,8 @@ from private_ate.errors import ArgumentError
 from private_ate.privacy.distributions import stair_shape
 
 __all__ = [
-    "linf_cdf", "linf_log_density", "linf_quantile", "staircase_and_normal_error",
-    "staircase_and_normal_quantile", "staircase_cdf", "staircase_quantile", "two_laplace_quantile",
-    "two_staircase_quantile",
+    "linf_cdf", "linf_log_density", "linf_quantile", "staircase_and_normal_quantile",
+    "staircase_cdf", "staircase_quantile", "two_laplace_quantile", "two_staircase_quantile",
 ]  # fmt: skip
 
 _FAR_OUT: Final = 0.99  # coverage above which equally likely slices end too early
@@ -95,16 +94,6 @@ def staircase_and_normal_quantile(
         return float(inside.mean() if chances is None else chances @ inside.mean(axis=1))
 
     return _solve_increasing(covered, coverage, float(spread.max() + noise[noise.size // 2]))
-
-
-def staircase_and_normal_error(epsilon: float, sensitivity: float, deviation: float) -> float:
-    """Return ``E|sensitivity·X + deviation·Z|`` for staircase X at ε and standard normal Z."""
-    noise = sensitivity * _staircase_slices(epsilon)
-    if deviation <= 0:
-        return float(noise.mean())
-    share = noise / deviation
-    folded = math.sqrt(2 / math.pi) * np.exp(-(share**2) / 2) + share * (2 * ndtr(share) - 1)
-    return deviation * float(folded.mean())
 
 
 def two_staircase_quantile(coverage: float, epsilon: float, first: float, second: float) -> float:

@@ -17,7 +17,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -86,10 +86,6 @@ class Order:
     parent: int = 0  # the worker's process
     aim: Aim = "estimate"
 
-    def text(self) -> str:
-        """Return the order as JSON."""
-        return json.dumps(asdict(self))
-
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -102,7 +98,6 @@ class Report:
 
 
 _PR_SET_PDEATHSIG: Final = 1
-_CHUNK: Final = 1 << 20
 # Codes of errors whose texts speak of what the analyst wrote; others become a constant.
 _QUOTED: Final = frozenset({"argument", "domain", "budget", "undeclared", "range"})
 
@@ -163,7 +158,10 @@ def estimate(order: Order) -> Report:
         file = open_source(Path(order.folder), order.source)
         if file is None:
             raise LedgerError(UNAVAILABLE)
-        digest = _keyed_digest(Path(order.folder) / name_of(order.source), bytes.fromhex(order.key))
+        # Only the holder of the key can compare it with guesses of records.
+        keyed = hmac.new(bytes.fromhex(order.key), digestmod=hashlib.sha256)
+        with (Path(order.folder) / name_of(order.source)).open("rb") as records:
+            digest = hashlib.file_digest(records, lambda: keyed).hexdigest()
         if dataset.digest and not hmac.compare_digest(dataset.digest, digest):
             msg = "the file is not the one that was registered"
             raise LedgerError(msg)
@@ -225,7 +223,13 @@ def _approval(order: Order, asked: RequestRow) -> Approval:
     def on_charge(execute: Execute) -> None:
         row = find_request(execute, order.request)
         require_queued(execute, row.id, row.dataset)
-        _require_population(execute, row.dataset)
+        # The data set's own account has paid; so must all that share the population's budget.
+        population = find_population(execute, find_dataset(execute, row.dataset).population)
+        if not spent_of(execute, population.name).fits(population.total):
+            msg = (
+                f"the budget of population {population.name!r} does not allow it; nothing was spent"
+            )
+            raise BudgetError(msg)
         _require_approval(execute, row)
         if row.plan != asked.plan or not move(
             execute, row.id, "queued", "charged", order.worker, claim=order.claim
@@ -243,17 +247,6 @@ def _approval(order: Order, asked: RequestRow) -> Approval:
             raise LedgerError(msg)
 
     return Approval(asked.plan, time_text(asked.submitted), on_charge, on_release)
-
-
-def _require_population(execute: Execute, name: str) -> None:
-    """Refuse a charge that the data sets of a population together cannot pay.
-
-    Runs inside the charging transaction, after the data set's own account has paid.
-    """
-    population = find_population(execute, find_dataset(execute, name).population)
-    if not spent_of(execute, population.name).fits(population.total):
-        msg = f"the budget of population {population.name!r} does not allow it; nothing was spent"
-        raise BudgetError(msg)
 
 
 def _require_approval(execute: Execute, row: RequestRow) -> None:
@@ -276,52 +269,37 @@ def _require_approval(execute: Execute, row: RequestRow) -> None:
         raise BudgetError(msg)
 
 
-def _keyed_digest(path: Path, key: bytes) -> str:
-    """Return a digest that only the holder of the key can compare with guesses of records."""
-    found = hmac.new(key, digestmod=hashlib.sha256)
-    with path.open("rb") as file:
-        read: Callable[[], bytes] = lambda: file.read(_CHUNK)  # noqa: E731  # iter wants a call
-        for chunk in iter(read, b""):
-            found.update(chunk)
-    return found.hexdigest()
-
-
 def file_problem(file: DataFile | None, dataset: Dataset) -> str:
     """Return a sentence on what keeps a file from being as declared; empty if nothing does."""
     if file is None:
         return "there is no file of this name below the worker's folder"
     try:
-        return _header(file, dataset) or _rows(file, dataset)
+        return next(_problems(file, dataset), "")
     except PrivateAteError:
         return "the file cannot be read; private-ate check on the worker's side says why"
 
 
-def _header(file: DataFile, dataset: Dataset) -> str:
+def _problems(file: DataFile, dataset: Dataset) -> Iterator[str]:
     meant = file_of(file)
     names = tuple(read_schema(file))
     if meant is not None:
         require_counted_records(meant, dataset.level)
     if isinstance(meant, CsvFile) and len(names) == 1 < len(dataset.columns):
         others = [sign for sign in (",", ";", "\t", "|") if sign in names[0]]
+        signs = " or ".join("a tab" if sign == "\t" else f"{sign!r}" for sign in others)
         if others:
-            signs = " or ".join("a tab" if sign == "\t" else f"{sign!r}" for sign in others)
-            return f"its header is one field; fields seem to be separated by {signs}: say so"
-    lacking = next((name for name in dataset.columns if name not in names), None)
-    if lacking is not None:
-        return f"column {lacking!r} was declared and is not in its header"
-    extra = next((name for name in names if name not in dataset.columns), None)
-    if extra is not None:
-        return f"its header has column {extra!r}, which was not declared"
-    return ""
-
-
-def _rows(file: DataFile, dataset: Dataset) -> str:
+            yield f"its header is one field; fields seem to be separated by {signs}: say so"
+    for name in dataset.columns:
+        if name not in names:
+            yield f"column {name!r} was declared and is not in its header"
+    for name in names:
+        if name not in dataset.columns:
+            yield f"its header has column {name!r}, which was not declared"
     # By public columns, as an estimate counts them: a sheet ends at its last entry in one of these.
     public = dataset.domain.public_columns
     found = open_table(file, MEMORY_LIMIT, public, public=public).rows
     if found != dataset.size:
-        return f"it has {found} rows; {dataset.size} were declared"
-    return ""
+        yield f"it has {found} rows; {dataset.size} were declared"
 
 
 if __name__ == "__main__":

@@ -78,7 +78,8 @@ class Shares:
                 msg = "more plans and made-up data are asked for than can be made; wait a moment"
                 raise TooMany(msg)
             self._held[name] += 1
-            self._news.wait_for(lambda: self._may_run(name))
+            running = self._running
+            self._news.wait_for(lambda: name not in running and len(running) < self.at_once)
             self._running.add(name)
         try:
             yield
@@ -88,6 +89,3 @@ class Shares:
                 self._held[name] -= 1
                 self._held += Counter()  # drops users who hold nothing
                 self._news.notify_all()
-
-    def _may_run(self, name: str) -> bool:
-        return name not in self._running and len(self._running) < self.at_once

@@ -19,7 +19,7 @@ from private_ate.errors import ArgumentError, LedgerError
 from private_ate.ledger.accounts import find_entry, read_entries
 from private_ate.ledger.chain import Entry, canonical
 from private_ate.ledger.cost import BudgetUnits
-from private_ate.ledger.stores import Execute, Store, one, update
+from private_ate.ledger.stores import Execute, Store, insert, one, update
 from private_ate.service.histories import RecentCheck, first_hidden
 from private_ate.service.limits import Limits, Shares
 from private_ate.service.policy import Balance, Dataset, Policy, Population, Question
@@ -40,7 +40,6 @@ from private_ate.service.store.requests import (
     move,
     objections_to,
     spent_and_reserved,
-    write_approval,
 )
 from private_ate.service.vocabulary import (
     Actor,
@@ -59,12 +58,6 @@ REASONS: Final = {
     "method": "another method or estimand is wanted",
     "again": "the question was answered already",
 }
-
-
-def request_name(analyst: str, key: str) -> str:
-    """Return the id of an analyst's request, which is also its id in the ledger."""
-    text = f"{analyst}\0{key}".encode("utf-8", "surrogatepass")
-    return "r" + hashlib.sha256(text).hexdigest()[:31]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +157,8 @@ class Service:
         actor.require("analyst", write=True)
         check_name("idempotency key", key)
         settled = self.settle(question)
-        name = request_name(actor.name, key)
+        words = f"{actor.name}\0{key}".encode("utf-8", "surrogatepass")
+        name = "r" + hashlib.sha256(words).hexdigest()[:31]
         bill = settled.bill
         moment = self.clock()
         fresh = RequestRow(
@@ -201,7 +195,13 @@ class Service:
         self.limits.require_room(under_way, a_day, dummy=question.dummy)
         against: tuple[str, ...] = ()
         if question.dummy:
-            _require_method(dataset, settled)
+            allowed = dataset.policy.methods
+            if settled.method.name not in allowed:
+                msg = (
+                    f"made-up data of data set {dataset.name!r} is answered by the methods of its "
+                    f"policy ({', '.join(allowed) or 'none'}), not by {settled.method.name!r}"
+                )
+                raise Conflict(msg)
         else:
             if catalogue.last_file_problem(execute, dataset.name):
                 msg = (
@@ -242,10 +242,6 @@ class Service:
             execute, row.id, "approved", "queued", actor,
             queued=moment, start=moment + 1, ends=moment + 1 + length,
         )  # fmt: skip
-        self._assign_slots(execute, row, moment)
-
-    def _assign_slots(self, execute: Execute, row: RequestRow, moment: int) -> None:
-        """Give the requests beside this one that have not started their slots anew."""
         assign_slots(execute, row, moment, self.grace, self.tick)
 
     # Deciding -----------------------------------------------------------------------------------
@@ -280,7 +276,7 @@ class Service:
                     "to the other; another person decides"
                 )
                 raise Conflict(msg)
-            write_approval(execute, row, actor.name)
+            insert(execute, "service_approvals", request=row.id, plan=row.plan, approver=actor.name)
             if not is_enough:
                 names = json.dumps([actor.name])
                 update(execute, "service_requests", "id = ?", name, approvers=names)
@@ -368,7 +364,7 @@ class Service:
             moment = self.clock()
             users.revoke_user(execute, name, actor.name, moment)
             for row in end_with(execute, name, actor.name, moment):
-                self._assign_slots(execute, row, moment)
+                assign_slots(execute, row, moment, self.grace, self.tick)
 
     # Requests -----------------------------------------------------------------------------------
 
@@ -399,7 +395,7 @@ class Service:
                 msg = "it has started or ended; what it costs stays spent"
                 raise Conflict(msg)
             move(execute, name, row.state, "cancelled", actor.name, visible=moment)
-            self._assign_slots(execute, row, moment)
+            assign_slots(execute, row, moment, self.grace, self.tick)
             return find_request(execute, name)
 
     # Reading ------------------------------------------------------------------------------------
@@ -444,17 +440,6 @@ class Service:
             msg = "there is no such request"
             raise Missing(msg)
         return row
-
-
-def _require_method(dataset: Dataset, settled: Settled) -> None:
-    """Refuse made-up data to a method that the policy does not list."""
-    allowed = dataset.policy.methods
-    if settled.method.name not in allowed:
-        msg = (
-            f"made-up data of data set {dataset.name!r} is answered by the methods of its policy "
-            f"({', '.join(allowed) or 'none'}), not by {settled.method.name!r}"
-        )
-        raise Conflict(msg)
 
 
 def _require_waiting(row: RequestRow) -> None:

@@ -269,9 +269,9 @@ Description=private-ate: {what}
 After=network.target
 
 [Service]
-User={user}
+User=private-ate-{name}
 Group=private-ate
-ExecStart={python} -m private_ate serve {command} {folder}
+ExecStart={python} -m private_ate serve {name} {folder}
 Restart=always
 RestartSec=2
 LimitCORE=0
@@ -280,7 +280,7 @@ NoNewPrivileges=yes
 PrivateTmp=yes
 ProtectSystem=strict
 ProtectHome=yes
-ReadWritePaths={writable}
+ReadWritePaths={folder}
 {access}
 {network}
 [Install]
@@ -372,7 +372,14 @@ def run_demo(
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     fresh = not (folder / "service.toml").exists()
     if fresh:
-        _show_tokens(folder, create_demo(folder, port), write, shows_tokens=shows_tokens)
+        tokens = create_demo(folder, port)
+        lines = [f"  {role:8} {tokens[role]}" for role in ("analyst", "curator", "auditor")]
+        write(f"\nA service with a simulated study in {folder}.")
+        if shows_tokens:
+            write("\n".join(["Tokens, shown once:\n", *lines]))
+        else:
+            write_secret(folder / "tokens.txt", "\n".join([*lines, ""]))
+            write(f"Tokens are in {folder / 'tokens.txt'}, since this is no terminal.")
     config = read_config(folder)
     write(f"\nOpen http://127.0.0.1:{port}/ and paste one. Stop with Ctrl-C.\n")
     worker = subprocess.Popen(  # noqa: S603  # our own module
@@ -384,18 +391,6 @@ def run_demo(
     finally:
         worker.terminate()
         worker.wait(timeout=60)
-
-
-def _show_tokens(
-    folder: Path, tokens: dict[str, str], write: Callable[[str], None], *, shows_tokens: bool
-) -> None:
-    lines = [f"  {role:8} {tokens[role]}" for role in ("analyst", "curator", "auditor")]
-    write(f"\nA service with a simulated study in {folder}.")
-    if shows_tokens:
-        write("\n".join(["Tokens, shown once:\n", *lines]))
-        return
-    write_secret(folder / "tokens.txt", "\n".join([*lines, ""]))
-    write(f"Tokens are in {folder / 'tokens.txt'}, since this is no terminal.")
 
 
 def _settings(config: Config) -> Any:  # noqa: ANN401  # WebSettings, loaded late
@@ -432,17 +427,15 @@ def write_units(folder: Path) -> Path:
     home = folder.resolve()
     units = home / "systemd"
     units.mkdir(exist_ok=True)
-    shared = {"python": sys.executable, "folder": home, "writable": home}
-    web = _UNIT.format(
-        what="web", user="private-ate-web", command="web", network="",
-        access=f"InaccessiblePaths={home}/data {home}/worker.toml {home}/worker.key", **shared,
-    )  # fmt: skip
-    work = _UNIT.format(
-        what="worker", user="private-ate-work", command="work",
-        access=f"ReadOnlyPaths={home}/data", network="TimeoutStopSec=1h\n", **shared,
-    )  # fmt: skip
     units.chmod(0o750)
-    for name, text in (("web", web), ("work", work)):
+    hidden = f"InaccessiblePaths={home}/data {home}/worker.toml {home}/worker.key"
+    for name, what, access, network in (
+        ("web", "web", hidden, ""),
+        ("work", "worker", f"ReadOnlyPaths={home}/data", "TimeoutStopSec=1h\n"),
+    ):
+        text = _UNIT.format(
+            name=name, what=what, access=access, network=network, python=sys.executable, folder=home
+        )
         unit = units / f"private-ate-{name}.service"
         unit.write_text(text, "utf-8")
         unit.chmod(0o640)

@@ -19,9 +19,9 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Final, TextIO, cast
+from typing import Any, Final, TextIO, cast
 
 from private_ate.ledger.stores import Execute, Store, one, update
 from private_ate.service.histories import publish_heads
@@ -41,6 +41,7 @@ from private_ate.service.store.requests import (
     publish_steps,
     unpublished,
 )
+from private_ate.service.vocabulary import State
 
 log = logging.getLogger("private_ate.service.worker")
 
@@ -48,7 +49,8 @@ LEASE: Final = 30_000  # milliseconds without a beat after which a worker counts
 _BEAT: Final = 5_000
 _AGAIN: Final = 60_000  # milliseconds after which a file that was not as declared is checked again
 _UNCHECKED: Final = "the check of its file ended without a finding; is there memory enough for it?"
-_LOST: Final = "it ended without a release; what it cost stays spent"
+_NOTHING: Final = "it ended without a release"
+_LOST: Final = f"{_NOTHING}; what it cost stays spent"
 _NEXT: Final = (
     "SELECT r.id FROM service_requests r WHERE r.state = 'queued' AND r.claim = '' "
     "AND r.start <= ? AND r.dummy = ? AND NOT EXISTS (SELECT 1 FROM service_requests o WHERE "
@@ -220,6 +222,7 @@ class Worker:
         return Report("refused", "ledger", UNAVAILABLE) if order is None else self._start(order)
 
     def _start(self, order: Order) -> Report | None:
+        """Run one process, beating on; one that takes too long is killed."""
         read, write = os.pipe()
         job = subprocess.Popen(  # noqa: S603  # our own module
             [sys.executable, "-m", "private_ate.service.job", str(write)],
@@ -231,28 +234,19 @@ class Worker:
         reader = threading.Thread(target=_read_all, args=(read, texts))
         reader.start()
         with suppress(BrokenPipeError), cast("TextIO", job.stdin) as stdin:
-            stdin.write(order.text())
-        self._wait(job, order.seconds)
+            json.dump(asdict(order), stdin)
+        give_up = time.monotonic() + order.seconds
+        while job.poll() is None:
+            with suppress(subprocess.TimeoutExpired):
+                job.wait(timeout=_BEAT / 1000)
+            self.beat()
+            if time.monotonic() > give_up:
+                job.kill()
         reader.join()
         try:
             return Report(**json.loads("".join(texts)))
         except (ValueError, TypeError):
             return None
-
-    def _wait(self, job: subprocess.Popen[str], seconds: int) -> None:
-        """Wait for a job, beating on; one that takes too long is killed."""
-        give_up = time.monotonic() + seconds
-        while True:
-            try:
-                job.wait(timeout=_BEAT / 1000)
-            except subprocess.TimeoutExpired:
-                self.beat()
-                if time.monotonic() > give_up:
-                    job.kill()
-                    job.wait()
-                    return
-            else:
-                return
 
     def _order(self, row: RequestRow, aim: Aim) -> Order | None:
         settings = self.settings
@@ -275,40 +269,33 @@ class Worker:
 
     def _finish(self, row: RequestRow, report: Report | None) -> None:
         """Write down how a job ended; by the state that the job itself reached in the ledger."""
-        silent = report is None or report.end == "ended"
-        if silent and not row.dummy:
+        if (report is None or report.end == "ended") and not row.dummy:
             with self.store.snapshot() as execute:
                 state = find_request(execute, row.id).state
             if state == "queued":
                 report = self._run(row, "charge")
+        found = report or Report("ended")
         with self.store.transaction() as execute:
             state = find_request(execute, row.id).state
             visible = visible_time(row.due, now(), self.settings.tick)
+            after: State = "refused"
+            given: dict[str, Any] = {
+                "code": found.code or "ended", "reason": found.reason or _NOTHING,
+            }  # fmt: skip
             if state == "charged":
+                after, given = "lost", {"code": "lost", "reason": _LOST}
+            elif found.end == "done" and row.dummy:
+                after, given = "done", {"body": found.body}
+            elif "nothing was spent" not in given["reason"]:
+                given["reason"] += "; nothing was spent"
+            if state in ("charged", "queued"):
                 move(
-                    execute, row.id, "charged", "lost", self.name, claim=row.claim, code="lost",
-                    reason=_LOST, visible=visible,
+                    execute, row.id, state, after, self.name, claim=row.claim, visible=visible,
+                    **given,
                 )  # fmt: skip
-            elif state == "queued":
-                self._end_free(execute, row, report or Report("ended"), visible)
         log.info("request %s has ended", row.id)
         if visible > row.due:
             log.warning("request %s was late", row.id)
-
-    def _end_free(self, execute: Execute, row: RequestRow, report: Report, visible: int) -> None:
-        """End a request that was never charged: done if it was a dummy, refused otherwise."""
-        if report.end == "done" and row.dummy:
-            move(
-                execute, row.id, "queued", "done", self.name, claim=row.claim, body=report.body,
-                visible=visible,
-            )  # fmt: skip
-            return
-        code, reason = report.code or "ended", report.reason or "it ended without a release"
-        move(
-            execute, row.id, "queued", "refused", self.name, claim=row.claim, code=code,
-            reason=f"{reason}; nothing was spent" if "nothing was spent" not in reason else reason,
-            visible=visible,
-        )  # fmt: skip
 
 
 def _read_all(pipe: int, texts: list[str]) -> None:

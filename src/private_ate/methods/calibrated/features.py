@@ -4,32 +4,28 @@ Features are scaled so that the variances of each kind add up to its share: a gu
 the outcome's variance follows that kind. Covariates have a share of one and what nothing explains
 `UNEXPLAINED`; non-linear terms have the share b, a small blind one plus what held-out evidence
 adds. Trees are grown on the rows that are balanced, so that they find the imbalances of this very
-sample. Everything here is a function of public columns.
+sample. Evidence is the gain of a stack of models over a logistic line on rows that no fit has seen:
+each fold fits the line, a spline of its index, a line with products of covariates, and boosted
+trees on what these leave. Everything here is a function of public columns.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.special import expit
 
-from private_ate.arrays import Bits, Floats, Indices
-from private_ate.methods.calibrated.evidence import (
-    KNOTS,
-    PRODUCTS,
-    evidence_of,
-    fit_line,
-    index_terms,
-    telling_products,
-)
+from private_ate.arrays import Bits, Codes, Floats, Indices
+from private_ate.models.folds import scatter
 
 if TYPE_CHECKING:
     from private_ate.models.boosting import BoostedTrees
 
-__all__ = ["LINES", "UNEXPLAINED", "FeatureMap", "PricedRows", "learn_features", "weights_at"]
+__all__ = ["LINES", "UNEXPLAINED", "FeatureMap", "Parts", "evidence_of", "learn_features"]
 
 LINES: Final = 1.0  # share of the covariates
 UNEXPLAINED: Final = 0.3
@@ -42,15 +38,31 @@ _SCARCE: Final = 5.0  # a leaf in which an arm is so many times rarer than overa
 _NEARLY_NONE: Final = 10.0  # in such a leaf an arm is so many times rarer than overall
 _MOST_PRODUCTS: Final = 100
 _ROWS_PER_PRODUCT: Final = 50
+PRODUCTS: Final = 20  # that trees may split on and that the line with products holds
+KNOTS: Final = (0.2, 0.4, 0.6, 0.8)  # quantiles of the line's index at which its spline may turn
+# Standard errors of held-out gain at which evidence begins to count, and counts fully: families
+# with a straight line stay below 0.6, two-condition rules have 0 at n = 1,000 and 5 at 10,000.
+_NO_EVIDENCE, _FULL_EVIDENCE = 1.0, 5.0
+_FLOOR: Final = 0.1  # added to the gain's deviation: small where nothing predicts the arm
+_FOLDS: Final = 5
+_FEWEST: Final = 200  # rows below which held-out gains are too noisy to count
+_ALL_FOLDS, _TWO_FOLDS = 4_000, 10_000  # rows up to which all folds, and two of them, are used
+_ROUNDS, _PATIENCE = 400, 40
+_LINE_RIDGE, _MORE_RIDGE, _STACK_RIDGE = 1.0, 5.0, 1e-3
+_STEPS: Final = 25
+_CLIP: Final = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class PricedRows:
-    """Some rows at a dual point: prices ``f·λ + μ`` and weights, shape (m,); ``Σ w f`` if asked."""
+class Parts(NamedTuple):
+    """What features of some rows are made of.
 
-    price: Floats
-    weights: Floats
-    sums: Floats
+    ``standard`` are standardised covariates, shape (m, k); ``curve`` the line's probability and the
+    hinges of its index; ``leaves`` the node of every tree, shape (trees, m), if there are any.
+    """
+
+    standard: Floats
+    curve: Floats
+    leaves: Codes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,157 +142,103 @@ class FeatureMap:
         """Return the covariates that vary in standard deviations from their means."""
         return np.asarray((covariates[:, self.columns] - self.center) / self.deviation)
 
+    def index(self, standard: Floats) -> Floats:
+        """Return the line's log odds of the arm from standardised covariates."""
+        return np.asarray(self.line[0] + standard @ self.line[1:])
+
     def probability(self, covariates: Floats) -> Floats:
         """Return the line's probability of the arm."""
-        index = self.line[0] + self.standardise(covariates) @ self.line[1:]
-        return np.asarray(expit(index))
+        return np.asarray(expit(self.index(self.standardise(covariates))))
 
-    def dense(self, covariates: Floats) -> Floats:
-        """Return the terms of some rows, shape (m, q)."""
+    def parts(self, covariates: Floats) -> Parts:
+        """Return what the features of some rows are made of."""
         standard = self.standardise(covariates)
-        index = self.line[0] + standard @ self.line[1:]
+        index = self.index(standard)
+        curve = np.column_stack([expit(index), index_terms(index, self.knots)])
+        split = None if self.trees is None else self.trees.leaves(self.split_columns(standard))
+        return Parts(standard, curve, split)
+
+    def split_columns(self, standard: Floats) -> Floats:
+        """Return what trees split on: covariates and the products that differ most, (k, m)."""
+        columns = standard.T
+        left, right = self.left[:PRODUCTS], self.right[:PRODUCTS]
+        return np.ascontiguousarray(np.concatenate([columns, columns[left] * columns[right]]))
+
+    def dense(self, parts: Parts) -> Floats:
+        """Return the terms of some rows, shape (m, q)."""
+        standard, curve, _ = parts
         return np.column_stack(
             [
-                standard, expit(index), standard[:, self.left] * standard[:, self.right],
-                standard[:, self.squares] ** 2, index_terms(index, self.knots),
+                standard, curve[:, :1], standard[:, self.left] * standard[:, self.right],
+                standard[:, self.squares] ** 2, curve[:, 1:],
             ]
         )  # fmt: skip
 
     def map(self, covariates: Floats) -> Floats:
         """Return the features of some rows, shape (m, p)."""
-        terms = self.dense(covariates)
-        dense = (terms - self.mean) * self.factor
-        if self.trees is None:
+        parts = self.parts(covariates)
+        dense = (self.dense(parts) - self.mean) * self.factor
+        if parts.leaves is None:
             return np.asarray(dense)
         from private_ate.models.boosting import gather_leaves  # numba loads here
 
-        leaves = self.trees.leaves(_split_columns(terms, self.columns.size, self.left.size))
-        return np.column_stack([dense, gather_leaves(leaves, self.table) - self.middle])
+        return np.column_stack([dense, gather_leaves(parts.leaves, self.table) - self.middle])
 
-    def weigh(  # noqa: PLR0913  # a dual point, and what weights stay near to
-        self,
-        covariates: Floats,
-        rows: Indices,
-        dual: Floats,
-        near: Floats,
-        units: Floats,
-        cap: float,
-        *,
-        adding: bool,
-        lift: float = 0.0,
-        cut: float = 0.0,
-    ) -> PricedRows:
-        """Return prices, weights and, if asked, their sums of some rows of a block at (λ, μ).
+    def price(self, parts: Parts, dual: Floats) -> Floats:
+        """Return ``f·λ + μ`` of some rows at a dual point, shape (m,).
 
-        ``near`` and ``units`` are those of the rows. Of a weight w, ``(1 − cut)(w + lift(A − w))``
-        is used; as w is a clipped line of the price, so is that.
+        Products and squares are a quadratic form of the covariates, leaves a number per leaf: no
+        matrix of features is made.
         """
-        kept = 1.0 - cut
-        near, units = kept * (near + lift * (cap - near)), kept * (1.0 - lift) * units
-        least, cap = kept * lift * cap, kept * cap
+        standard, curve, leaves = parts
         count = self.mean.size
         slopes, directions = self.factor * dual[:count], dual[count:-1]
-        constant = dual[-1] - self.mean @ slopes - self.middle @ directions
-        if self.trees is None:
-            terms = self.dense(covariates[rows])
-            price = terms @ slopes + constant
-            weights = weights_at(price, near, units, cap, least)
-            return PricedRows(price, weights, self._centred(weights, weights @ terms))
-        price, weights = np.full(rows.size, constant), np.empty(rows.size)
-        values = np.take_along_axis(self.table @ directions, self.trees.node.astype(np.intp), 1)
-        sums = self._pass_over(
-            covariates, rows, slopes, values, near, units / UNEXPLAINED, least, cap, price, weights,
-            adding=adding,
-        )  # fmt: skip
-        return PricedRows(price, weights, sums)
+        linear, chance, products, squares, knots = self._kinds(slopes)
+        price = standard @ linear + curve @ np.concatenate([chance, knots])
+        price += dual[-1] - self.mean @ slopes - self.middle @ directions
+        if products.size + squares.size:
+            form = np.zeros((self.columns.size, self.columns.size))
+            form[self.left, self.right] = products
+            form[self.squares, self.squares] = squares
+            price += np.einsum("ij,ij->i", standard @ form, standard)
+        if leaves is not None:
+            from private_ate.models.boosting import leaf_values
+
+            price += leaf_values(leaves, self.table @ directions)
+        return np.asarray(price)
+
+    def add_up(self, parts: Parts, weights: Floats) -> Floats:
+        """Return ``Σ w f`` over some rows, shape (p,)."""
+        standard, curve, leaves = parts
+        sums, curves = weights @ standard, weights @ curve
+        quadratic = np.zeros(0)
+        if self.left.size + self.squares.size:
+            form = (standard * weights[:, None]).T @ standard
+            quadratic = np.concatenate([form[self.left, self.right], np.diag(form)[self.squares]])
+        terms = np.concatenate([sums, curves[:1], quadratic, curves[1:]])
+        dense = (terms - weights.sum() * self.mean) * self.factor
+        if leaves is None:
+            return np.asarray(dense)
+        from private_ate.models.boosting import leaf_weights
+
+        held = leaf_weights(leaves, weights, self.table.shape[1]).ravel()
+        directions = held @ self.table.reshape(held.size, -1)
+        return np.concatenate([dense, directions - weights.sum() * self.middle])
 
     def rare_shares(self, covariates: Floats, *, own: bool) -> Floats:
         """Return the share of each row's leaves in which the arm, or the others, are rare."""
-        if self.trees is None:
+        leaves = self.parts(covariates).leaves
+        if leaves is None:
             return np.zeros(len(covariates))
         from private_ate.models.boosting import leaf_values
 
-        split = _split_columns(self.dense(covariates), self.columns.size, self.left.size)
-        found = leaf_values(self.trees.leaves(split), self.rare[int(own)].astype(np.float64))
-        return np.asarray(found / self.trees.shape[0])
+        found = leaf_values(leaves, self.rare[int(own)].astype(np.float64))
+        return np.asarray(found / len(leaves))
 
-    def add_up(self, covariates: Floats, rows: Indices, weights: Floats) -> Floats:
-        """Return ``Σ w f`` over some rows of a block, shape (p,)."""
-        if self.trees is None:
-            return self._centred(weights, weights @ self.dense(covariates[rows]))
-        none, nowhere = np.zeros(0), np.zeros(self.trees.node.shape)
-        weights = weights.copy()  # those of a mapped file cannot be written to
-        return self._pass_over(
-            covariates, rows, none, nowhere, none, none, 0.0, 0.0, none, weights, adding=True
-        )
-
-    def _pass_over(  # noqa: PLR0913  # as compiled code takes it
-        self,
-        covariates: Floats,
-        rows: Indices,
-        slopes: Floats,
-        values: Floats,
-        near: Floats,
-        pull: Floats,
-        least: float,
-        cap: float,
-        price: Floats,
-        weights: Floats,
-        *,
-        adding: bool,
-    ) -> Floats:
-        """Go over the rows once, see `passes`; return ``Σ w f`` if asked, else nothing."""
-        from private_ate.methods.calibrated.passes import Terms, pass_over  # numba loads here
-
-        trees = cast("BoostedTrees", self.trees)
-        number, nodes = trees.shape
-        terms = Terms(
-            self.columns, self.center, self.deviation, self.line, self.left, self.right,
-            self.squares, self.knots, trees.column, trees.edge, trees.tree, trees.mask,
-        )  # fmt: skip
-        sums = np.zeros(self.mean.size if adding else 0)
-        held = np.zeros((2, *trees.node.shape))
-        pass_over(
-            covariates,
-            rows,
-            terms,
-            slopes,
-            values,
-            near,
-            pull,
-            least,
-            cap,
-            price,
-            weights,
-            sums,
-            held,
-        )
-        if not adding:
-            return sums
-        places = trees.node + nodes * np.arange(number)[:, None]
-        by_leaf = np.bincount(places.ravel(), held.sum(axis=0).ravel(), number * nodes)
-        directions = by_leaf @ self.table.reshape(number * nodes, -1)
-        return np.concatenate(
-            [self._centred(weights, sums), directions - weights.sum() * self.middle]
-        )
-
-    def _centred(self, weights: Floats, terms: Floats) -> Floats:
-        """Return the weighted sums of dense features from those of their terms."""
-        return np.asarray((terms - weights.sum() * self.mean) * self.factor)
-
-
-def weights_at(
-    price: Floats, near: Floats, units: Floats, cap: float, least: float = 0.0
-) -> Floats:
-    """Return the weights ``clip(u − s·price/r, least, A)`` for prices ``f·λ + μ``, shape (m,)."""
-    weights: Floats = np.clip(near - units * price / UNEXPLAINED, least, cap)
-    return weights
-
-
-def _split_columns(terms: Floats, width: int, products: int) -> Floats:
-    """Return what trees split on: covariates and the products that differ most, shape (k, m)."""
-    last = width + 1 + min(products, PRODUCTS)
-    return np.concatenate([terms[:, :width].T, terms[:, width + 1 : last].T])
+    def _kinds(self, terms: Floats) -> list[Floats]:
+        """Split numbers of dense terms by kind."""
+        sizes = [self.columns.size, 1, self.left.size, self.squares.size]
+        return np.split(terms, np.cumsum(sizes))
 
 
 def learn_features(covariates: Floats, member: Floats, *, linear: bool) -> FeatureMap:
@@ -302,7 +260,7 @@ def learn_features(covariates: Floats, member: Floats, *, linear: bool) -> Featu
         np.zeros((2, 0, 0), dtype=np.bool_), covariates.shape[1],
     )  # fmt: skip
     if linear:
-        return _scaled(plain, plain.dense(covariates))
+        return _scaled(plain, plain.dense(plain.parts(covariates)))
     evidence = evidence_of(standard, member)
     share = BLIND + (1 - BLIND) * evidence
     keep = max(PRODUCTS, min(member.size // _ROWS_PER_PRODUCT, _MOST_PRODUCTS))
@@ -313,9 +271,8 @@ def learn_features(covariates: Floats, member: Floats, *, linear: bool) -> Featu
         plain, left=left, right=right, squares=np.flatnonzero(wide), knots=knots,
         share=share, evidence=evidence,
     )  # fmt: skip
-    dense = terms.dense(covariates)
-    split = _split_columns(dense, columns.size, left.size)
-    return _with_leaves(_scaled(terms, dense), split, member)
+    scaled = _scaled(terms, terms.dense(terms.parts(covariates)))
+    return _with_leaves(scaled, terms.split_columns(standard), member)
 
 
 def _scaled(plain: FeatureMap, terms: Floats) -> FeatureMap:
@@ -369,3 +326,108 @@ def _with_leaves(terms: FeatureMap, split: Floats, member: Floats) -> FeatureMap
     stacked = table.reshape(number, nodes, -1)
     middle = gather_leaves(leaves, stacked).mean(axis=0)
     return replace(found, trees=trees, table=stacked, middle=middle)
+
+
+def evidence_of(columns: Floats, target: Floats) -> float:
+    """Return the evidence that non-linear terms predict a 0/1 target better than a line, 0 to 1.
+
+    ``columns`` are standardised covariates, shape (n, d).
+    """
+    rows = target.size
+    if rows < _FEWEST or not 0 < target.sum() < rows:
+        return 0.0
+    folds = np.empty(rows, dtype=np.int64)
+    folds[np.argsort(scatter(0, rows), kind="stable")] = np.arange(rows) % _FOLDS
+    used = _FOLDS if rows <= _ALL_FOLDS else 2 if rows <= _TWO_FOLDS else 1
+    found = [_hold_out(columns, target, folds == fold) for fold in range(used)]
+    least = min(losses.size for _, losses, _ in found)
+    rounds = int(np.mean([losses[:least] for _, losses, _ in found], axis=0).argmin())
+    parts = [
+        np.column_stack([scores, trees(rounds)]) if rounds else scores for scores, _, trees in found
+    ]
+    held = np.concatenate([target[folds == fold] for fold in range(used)])
+    stacked = np.column_stack([np.ones(held.size), np.concatenate(parts)])
+    line = _loss(held, stacked[:, :2] @ fit_line(stacked[:, :2], held, _STACK_RIDGE))
+    gain = line - _loss(held, stacked @ fit_line(stacked, held, _STACK_RIDGE))
+    # A fitted coefficient gains 1/(2n) on the rows that it is fitted on.
+    free = (stacked.shape[1] - 2) / 2 / held.size
+    errors = (gain.mean() - free) / ((gain.std() + _FLOOR) / np.sqrt(held.size))
+    return float(np.clip((errors - _NO_EVIDENCE) / (_FULL_EVIDENCE - _NO_EVIDENCE), 0.0, 1.0))
+
+
+def _hold_out(
+    columns: Floats, target: Floats, held: Bits
+) -> tuple[Floats, Floats, Callable[[int], Floats]]:
+    """Fit on all rows but the held-out ones.
+
+    Returns the held-out log odds of the line, of its spline less the line and of products less the
+    line, shape (m, 3); the held-out loss after each tree; and what the first trees add.
+    """
+    from private_ate.models.boosting import boost_until_worse  # numba loads here
+
+    left, right = telling_products(columns[~held], target[~held], PRODUCTS)
+    terms = np.column_stack([columns, columns[:, left] * columns[:, right]])
+    design = _with_constant(terms, ~held)
+    width = columns.shape[1] + 1
+    index = design[:, :width] @ fit_line(design[~held, :width], target[~held], _LINE_RIDGE)
+    knots = np.quantile(index[~held], KNOTS)
+    curve = _with_constant(np.column_stack([index, index_terms(index, knots)]), ~held)
+    spline = curve[held] @ fit_line(curve[~held], target[~held], _LINE_RIDGE)
+    more = design @ fit_line(design[~held], target[~held], _MORE_RIDGE)
+    trees, losses = boost_until_worse(
+        terms[~held], target[~held], more[~held], (terms[held], target[held], more[held]),
+        _ROUNDS, _PATIENCE,
+    )  # fmt: skip
+    line = index[held]
+    scores = np.column_stack([line, spline - line, more[held] - line])
+    return scores, losses, lambda rounds: trees.predict(np.ascontiguousarray(terms[held].T), rounds)
+
+
+def _with_constant(terms: Floats, fitted: Bits) -> Floats:
+    """Return a constant and the terms, standardised over the rows that a fit may see."""
+    deviation = np.maximum(terms[fitted].std(axis=0), 1e-9)
+    scaled = (terms - terms[fitted].mean(axis=0)) / deviation
+    return np.column_stack([np.ones(terms.shape[0]), scaled])
+
+
+def fit_line(design: Floats, target: Floats, ridge: float) -> Floats:
+    """Fit a logistic model by Newton steps; the first column is the constant and has no ridge."""
+    penalty = np.full(design.shape[1], ridge)
+    penalty[0] = 1e-6
+    coefficients = np.zeros(design.shape[1])
+    for _ in range(_STEPS):
+        chance = expit(np.clip(design @ coefficients, -_CLIP, _CLIP))
+        curvature = (design * np.maximum(chance * (1 - chance), 1e-5)[:, None]).T @ design
+        slope = design.T @ (target - chance) - penalty * coefficients
+        step = np.linalg.solve(curvature + np.diag(penalty), slope)
+        coefficients = coefficients + step
+        if np.abs(step).max() < 1e-6:
+            break
+    return coefficients
+
+
+def telling_products(columns: Floats, target: Floats, keep: int) -> tuple[Indices, Indices]:
+    """Return pairs of columns whose product differs most between the arm and the rest.
+
+    Differences are counted in the product's own standard deviations; ``columns`` are standardised.
+    """
+    rows, width = columns.shape
+    left, right = np.triu_indices(width, 1)
+    squares = columns**2
+    variance = (squares.T @ squares / rows - (columns.T @ columns / rows) ** 2)[left, right]
+    centred = target - target.mean()
+    covariance = np.abs((columns * centred[:, None]).T @ columns / rows)[left, right]
+    varies = variance > 1e-3
+    size = np.where(varies, covariance / np.sqrt(np.maximum(variance, 1e-12)), -1.0)
+    kept = np.argsort(-size, kind="stable")[:keep]
+    kept = kept[varies[kept]]
+    return left[kept], right[kept]
+
+
+def index_terms(index: Floats, knots: Floats) -> Floats:
+    """Return the hinges of a line's index, shape (m, knots)."""
+    return np.asarray(np.maximum(index[:, None] - knots, 0.0))
+
+
+def _loss(target: Floats, score: Floats) -> Floats:
+    return np.asarray(np.logaddexp(0.0, np.where(target == 1, -score, score)))

@@ -15,10 +15,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.arrays import Floats, Indices
+from private_ate.arrays import Floats, Integers
 from private_ate.methods.calibrated.clipping import OutcomeRange, outcomes_of
-from private_ate.methods.calibrated.design import Design, Sums, members_of
-from private_ate.methods.calibrated.features import FeatureMap
+from private_ate.methods.calibrated.design import Design, members_of
 from private_ate.privacy.distributions import sum_noise
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import linf_log_density
@@ -28,7 +27,6 @@ from private_ate.study import Block, Study
 __all__ = [
     "AMONG_LIKE",
     "PairVariance",
-    "like_pairs",
     "pair_scale",
     "release_pair_variance",
     "share_for_variance",
@@ -42,8 +40,6 @@ _COMPATIBLE: Final = (0.1, 0.9)  # quantiles of the variance between which a gue
 _SHARES: Final = tuple(Fraction(part, 20) for part in range(1, 7))  # of ε
 _TYPICAL_CAP: Final = 1.5  # times n/m: the largest weight that a share reckons with
 _TYPICAL_SQUARES: Final = 1.3  # times n²/m: the squared weights that it reckons with
-_NEIGHBOURS: Final = (16, 128)  # the fewest and most rows among which a row finds its pair
-_COMPARED: Final = 2_560  # numbers that a row is compared in: beyond 20 covariates fewer rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +155,7 @@ def release_pair_variance(
     docs/proofs/calibrated.md.
     """
     kernel = _pair_kernel(design, kept, study.domain.outcome.missing)
-    totals, pairs = (one.of for one in study.fold(kernel, title="variance").of)
+    totals, pairs = study.fold(kernel, title="variance").tolist()
     equal = [Fraction(design.rows, arm.members) for arm in design.arms]
     # Python integers: (n/m)² may leave 64 bits, and sums of products certainly do.
     weights = [round(weight**2 * (1 << WEIGHT_BITS)) for weight in equal]
@@ -186,14 +182,16 @@ def release_pair_variance(
 
 def _pair_kernel(
     design: Design, kept: OutcomeRange, missing: str | float | None
-) -> Callable[[Block], Sums[Sums[int]]]:
+) -> Callable[[Block], Integers]:
     """Return a kernel that pairs like rows of each arm within a block; an odd row has no pair.
 
     It returns of every arm the sum of squared differences, and the number of pairs.
     """
+    from private_ate.methods.calibrated.pairing import like_pairs  # numba loads here
+
     features = design.arms[-1].features
 
-    def kernel(block: Block) -> Sums[Sums[int]]:
+    def kernel(block: Block) -> Integers:
         centred = kept.centre(outcomes_of(block))
         # Where who lacks an outcome is private, pairs are made of all rows.
         seen = np.ones(block.arm.size, dtype=np.bool_)
@@ -207,7 +205,7 @@ def _pair_kernel(
             squares = squared_differences(centred[first], centred[second])
             totals.append(int((squares * (seen[first] & seen[second])).sum()))
             pairs.append(int(second.size))
-        return Sums((Sums(tuple(totals)), Sums(tuple(pairs))))
+        return np.array([totals, pairs], dtype=np.int64)
 
     return kernel
 
@@ -218,24 +216,3 @@ def squared_differences(
     """Return squared differences as shares of the squared range, on their grid."""
     share = (first.astype(np.float64) - second) / 2.0**OUTCOME_BITS
     return np.rint(share**2 * 2.0**_SQUARE_BITS).astype(np.int64)
-
-
-def like_pairs(features: FeatureMap, covariates: Floats, rows: Indices) -> tuple[Indices, Indices]:
-    """Return pairs of an arm's rows of a block that have like covariates; an odd row has no pair.
-
-    Rows are taken in the order of the line's score, each with the nearest of those that follow it
-    and have no pair yet. Distances are those of the standardised covariates, and of the score,
-    which counts like a quarter of them. A function of public columns.
-    """
-    if rows.size < 2:
-        return rows[:0], rows[:0]
-    from private_ate.methods.calibrated.passes import pair_nearest  # numba loads here
-
-    standard = features.standardise(covariates[rows])
-    score = standard @ features.line[1:]
-    order = np.argsort(score, kind="stable")
-    width = standard.shape[1]
-    line = score * (np.sqrt(width) / 2 / max(float(score.std()), 1e-9))
-    compared = int(np.clip(_COMPARED // max(width, 1), *_NEIGHBOURS))
-    first, second = pair_nearest(np.column_stack([line, standard])[order], compared)
-    return rows[order[first]], rows[order[second]]

@@ -9,7 +9,7 @@ are, and a method that takes any outcome does the rest. Proof: docs/proofs/survi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Final, cast
@@ -22,9 +22,7 @@ from private_ate.domain.subgroups import Cells
 from private_ate.effects.estimate import Estimate
 from private_ate.methods.calibrated.clipping import DECLARED_RANGE, outcomes_of
 from private_ate.methods.calibrated.design import Design, pose
-from private_ate.methods.calibrated.effects import estimate_quantities
-from private_ate.methods.calibrated.method import error_variances
-from private_ate.methods.calibrated.notes import settings_of, warnings_of
+from private_ate.methods.calibrated.method import error_variances, estimate_quantities
 from private_ate.methods.calibrated.options import CalibratedOptions
 from private_ate.methods.calibrated.private import (
     Errors,
@@ -55,7 +53,7 @@ from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import WEIGHT_BITS
 from private_ate.request import Request
-from private_ate.settings import ABSENT, with_notes
+from private_ate.settings import with_notes
 from private_ate.study import Block, MatchingStudy
 
 __all__ = ["estimate_survival"]
@@ -212,14 +210,8 @@ def release_effect(
         bounds=recoded.domain.bounds, middle=recoded.domain.bounds.middle, size=recoded.size,
         epsilon=request.epsilon, rows=request.rows_per_person, noise=noise,
     )  # fmt: skip
-    pays = request.confidence is not None
-    settings = replace(
-        settings_of(recoded, request, weights, {}, pays=pays),
-        budget={one.step: float(one.epsilon) for one in noise.spends},
-        interval_covers=_COVERED if pays else ABSENT,
-    )
-    warnings = warnings_of(recoded.public(), weights, request)
-    return estimate_quantities(quantities, weights, recoded.domain, request, settings, warnings)
+    shown = {} if request.confidence is None else {"interval_covers": _COVERED}
+    return estimate_quantities(recoded, request, weights, quantities, noise, shown)
 
 
 def _sensitivities(step: FirstStep, values: PseudoValues, weights: PublicWeights) -> list[int]:
@@ -231,17 +223,13 @@ def _sensitivities(step: FirstStep, values: PseudoValues, weights: PublicWeights
 
 
 def _errors_of(weights: PublicWeights, values: PseudoValues, request: Request) -> Errors:
-    """Return the squared errors of forms apart from noise; none without a confidence."""
+    """Return the squared errors of arms apart from noise; none without a confidence."""
     if request.confidence is None:
-        return lambda _: ((), 0.0)
+        return ()
     scale = (values.unit / weights.design.rows) ** 2
     found = []
     for arm, variance in enumerate(values.variances.tolist()):
         likely, bias = error_variances(weights, float(np.sqrt(variance)), np.array([variance]))[arm]
         rest = values.unit**2 * float(values.second_order[arm])
-        found.append((scale * float(likely[0]) + rest, scale * bias))
-
-    def of_arms(arms: Sequence[int]) -> tuple[tuple[float, ...], float]:
-        return (sum(found[arm][0] for arm in arms),), sum(found[arm][1] for arm in arms)
-
-    return of_arms
+        found.append((scale * likely + rest, scale * bias))
+    return found

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, urlencode
 from private_ate.arguments import check_name, one_of, whole_number
 from private_ate.charging import binding_of
 from private_ate.data.files import SUFFIXES, DataFile, described_file
-from private_ate.domain import Domain, require_one_outcome
+from private_ate.domain import require_one_outcome
 from private_ate.errors import ArgumentError
 from private_ate.ledger.chain import canonical
 from private_ate.ledger.cost import Amount, BudgetUnits
@@ -131,7 +131,14 @@ def add_dataset(execute: Execute, new: Dataset, actor: str) -> None:
         raise Conflict(msg)
     same_file = [other for other in known if name_of(other.source) == name_of(new.source)]
     _refuse_mixed_roles(new, same_file)
-    _refuse_looser_policy(new, known)
+    for other in known:
+        is_held = other.population == new.population and other.policy.two_persons
+        if is_held and new.policy.is_looser_than(other.policy):
+            msg = (
+                f"two persons decide about data set {other.name!r} of the same persons; give the "
+                "new one a policy that is no looser, and loosen it together"
+            )
+            raise Conflict(msg)
     _check_columns(new)
     whole_number("rows", new.size, 2, 1 << 40)
     whole_number("rows_per_person", new.rows_per_person, 1, 10**6)
@@ -146,7 +153,14 @@ def add_dataset(execute: Execute, new: Dataset, actor: str) -> None:
         "rows_per_person": new.rows_per_person, "domain": new.domain.to_toml(),
     }  # fmt: skip
     write_event(execute, "dataset", new.name, actor, facts)
-    _open_account(execute, new, population)
+    public = gaps = None
+    if has_public_covariates(new.level):  # of a public gap anybody may know who lacks the outcome
+        public = list(new.domain.public_columns)
+        gaps = [each.column for each in new.domain.outcomes if each.missing == "public"]
+    said = declared_roles(new.level, public, new.rows_per_person, gaps)
+    roles = Roles(private=frozenset(new.domain.private_columns)).declare(said, new.name)
+    bound = replace(binding_of(new.domain), columns=dict.fromkeys(new.columns, ""), roles=roles)
+    grant_dataset(execute, new.name, population.total, bound)
 
 
 def find_population(execute: Execute, name: str) -> Population:
@@ -292,22 +306,6 @@ def unchecked_datasets(execute: Execute) -> list[Dataset]:
     ]
 
 
-def _open_account(execute: Execute, new: Dataset, population: Population) -> None:
-    public = gaps = None
-    if has_public_covariates(new.level):
-        public, gaps = list(new.domain.public_columns), _public_gaps(new.domain)
-    said = declared_roles(new.level, public, new.rows_per_person, gaps)
-    private = Roles(private=frozenset(new.domain.private_columns))
-    roles = private.declare(said, new.name)
-    bound = replace(binding_of(new.domain), columns=dict.fromkeys(new.columns, ""), roles=roles)
-    grant_dataset(execute, new.name, population.total, bound)
-
-
-def _public_gaps(domain: Domain) -> list[str]:
-    """Return the outcomes of which the curator declares that anybody may know who lacks one."""
-    return [one.column for one in domain.outcomes if one.missing == "public"]
-
-
 def _check_columns(new: Dataset) -> None:
     """Refuse a domain whose columns the table does not have, and odd names of columns."""
     if not 0 < len(new.columns) <= _MOST_COLUMNS or len(set(new.columns)) != len(new.columns):
@@ -363,18 +361,6 @@ def _refuse_mixed_roles(new: Dataset, others: list[Dataset]) -> None:
             msg = (
                 f"who lacks a value of column {mine.column!r} is public in one of {new.name!r} and "
                 f"{other.name!r} and private in the other; declare the same of it"
-            )
-            raise Conflict(msg)
-
-
-def _refuse_looser_policy(new: Dataset, known: list[Dataset]) -> None:
-    """Refuse a data set by which one curator could decide what needs two for the same persons."""
-    for other in known:
-        is_held = other.population == new.population and other.policy.two_persons
-        if is_held and new.policy.is_looser_than(other.policy):
-            msg = (
-                f"two persons decide about data set {other.name!r} of the same persons; give the "
-                "new one a policy that is no looser, and loosen it together"
             )
             raise Conflict(msg)
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from private_ate.errors import LedgerError
 from private_ate.ledger.cost import BudgetUnits
-from private_ate.ledger.stores import Execute, insert, one, read_one, read_rows, update, write_row
+from private_ate.ledger.stores import Execute, one, read_one, read_rows, update, write_row
 from private_ate.service.policy import Dataset, Question, Wish
 from private_ate.service.release_times import Pending, due_time, take_turns
 from private_ate.service.store.events import (
@@ -205,11 +205,6 @@ def objections_to(  # what is asked, by whom, of what, and when
     return dataset.policy.objections(replace(asks, month=month, today=today))
 
 
-def write_approval(execute: Execute, row: RequestRow, approver: str) -> None:
-    """Keep a curator's approval of a plan, where the web's own role cannot write."""
-    insert(execute, "service_approvals", request=row.id, plan=row.plan, approver=approver)
-
-
 def approvers_of(execute: Execute, row: RequestRow) -> tuple[str, ...]:
     """Return the curators who approved the plan of a request and have not been revoked since."""
     found = execute(
@@ -317,17 +312,13 @@ def publish_steps(execute: Execute, since: int, moment: int) -> None:
         row = find_request(execute, name)
         known = {event.kind for event in events_about(execute, name)}
         at = time_text(row.visible, "milliseconds")
-        for kind, facts in _steps(row):
+        steps: dict[str, dict[str, str]] = {"claim": {}}
+        if row.state in ("done", "lost") and not row.dummy:
+            steps["charged"] = {"plan": row.plan}
+        steps[row.state] = {"why": row.code} if row.state == "refused" else {}
+        for kind, facts in steps.items():
             if kind not in known:  # earlier versions wrote each step when it was made
                 write_event(execute, kind, name, row.worker, facts, at=at)
-
-
-def _steps(row: RequestRow) -> list[tuple[str, dict[str, str]]]:
-    """Return the steps that a worker made with a request, and the facts of each."""
-    paid = row.state in ("done", "lost") and not row.dummy
-    charged = [("charged", {"plan": row.plan})] if paid else []
-    why = {"why": row.code} if row.state == "refused" else {}
-    return [("claim", {}), *charged, (row.state, why)]
 
 
 def assign_slots(execute: Execute, row: RequestRow, moment: int, grace: float, tick: float) -> None:

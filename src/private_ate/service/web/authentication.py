@@ -173,7 +173,9 @@ def session_of(request: Request) -> Session:
     secret = request.cookies.get(cookie_name(request), "")
     with service.store.snapshot() as execute:
         if name:
-            found: Session | None = Session(find_user(execute, name), _form_text(settings, name))
+            key = settings.proxy.secret.encode()
+            text = hmac.new(key, f"form of {name}".encode(), hashlib.sha256).hexdigest()
+            found: Session | None = Session(find_user(execute, name), text)
         else:
             found = find_session(execute, secret, service.clock()) if secret else None
     if found is None:
@@ -181,11 +183,6 @@ def session_of(request: Request) -> Session:
         raise Unauthorized(msg)
     settings.users.take(found.actor.name)
     return found
-
-
-def _form_text(settings: WebSettings, name: str) -> str:
-    key = settings.proxy.secret.encode()
-    return hmac.new(key, f"form of {name}".encode(), hashlib.sha256).hexdigest()
 
 
 async def read_form(request: Request) -> Mapping[str, str]:

@@ -127,11 +127,12 @@ def _manage(
     """Return the page; the form that adds is filled in as it was ``before`` its error."""
     service, session = visit.service, visit.session
     looks = service.file_problems()
+    seen = {None: "no worker has looked at it yet", "": "as declared"}
     shut = layout.button("Close", quiet=True)
     rows = [
         (
             found.name, found.population, "closed" if found.closed else "open",
-            "" if found.closed else _file_words(looks[found.name]),
+            "" if found.closed else looks[found.name] or seen[looks[found.name]],
             layout.link("Policy", f"/datasets/{found.name}/policy"),
             "" if found.closed or not visit.actor.may_change
             else layout.form(f"/datasets/{found.name}/close", session, shut),
@@ -296,11 +297,6 @@ def _shown(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _file_words(problem: str | None) -> str:
-    """Say whether a data set's file is as declared."""
-    return "no worker has looked at it yet" if problem is None else problem or "as declared"
 
 
 def _dataset_body(fields: Mapping[str, str]) -> DatasetBody:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any, Final
 
@@ -93,11 +92,6 @@ def form(action: str, session: Session | None, *parts: str, **hidden: str) -> Ma
     return element("form", *concealed, *parts, method="post", action=action)
 
 
-def query_form(action: str, *parts: str) -> Markup:
-    """Return a form that changes nothing: its fields become the address of the page it leads to."""
-    return element("form", *parts, method="get", action=action)
-
-
 def read_text(_: str, text: str) -> object:
     """Read a text; nothing is None."""
     return text or None
@@ -152,11 +146,6 @@ class Field:
     read: Callable[[str, str], object] = read_text
     options: Sequence[tuple[str, str]] = ()
     attributes: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def is_written(self) -> bool:
-        """Whether an error about it can stand beside it."""
-        return not self.options and self.read is not read_switch
 
     def show(self, text: str, error: str = "", place: str = "") -> Markup:
         """Return it with its label; ``place`` is its id where a page has several."""
@@ -219,7 +208,8 @@ class Fault:
         known = {one.name: one for one in fields}
         named = [error.parameter, *re.findall(r"\w+", str(error))]
         name = next((word for word in named if word in known), "")
-        is_there = bool(name) and known[name].is_written
+        # Beside a choice or a box to tick no error can stand.
+        is_there = name in known and not known[name].options and known[name].read is not read_switch
         return cls(name if is_there else "", _sentence(str(error)))
 
     @property
@@ -261,19 +251,8 @@ def button(text: str, *, quiet: bool = False, **attributes: str) -> Markup:
 
 def table(caption: str, names: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
     """Return a table; the first cell of a row heads it. Rows of a wide one stack on a phone."""
-    head = [element("th", name, scope="col") for name in names]
-    body = [
-        element(
-            "tr", element("th", row[0], scope="row"),
-            *(
-                element("td", cell, data_name=f"{name}:" if cell else "")
-                for name, cell in zip(names[1:], row[1:], strict=True)
-            ),
-        )
-        for row in rows
-    ]  # fmt: skip
     look = {"class_": "arms"} if len(names) >= _WIDE else {}
-    shown = markup.table(caption, head, body, **look)
+    shown = markup.table(caption, [(name, "") for name in names], rows, **look)
     return element("div", shown, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
@@ -335,15 +314,11 @@ def error_page(request: Request, status: int, detail: str) -> Response:
     return respond("That did not work", alert(words), back, status=status)
 
 
-@cache
-def _sheet() -> str:
-    return STYLE + files("private_ate.service.web").joinpath("style.css").read_text("utf-8")
-
-
 @router.get("/style.css")
 def style() -> Response:
     """Serve the one style sheet."""
-    return Response(_sheet(), media_type="text/css", headers={"Cache-Control": "max-age=3600"})
+    own = files("private_ate.service.web").joinpath("style.css").read_text("utf-8")
+    return Response(STYLE + own, media_type="text/css", headers={"Cache-Control": "max-age=3600"})
 
 
 @router.get("/favicon.ico")

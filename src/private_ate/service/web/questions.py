@@ -20,15 +20,7 @@ from private_ate.service.web.layout import Fault, Field
 
 def _read_probability(name: str, text: str) -> object:
     """Read a number, or the name of a column."""
-    return (
-        layout.read_number(name, text)
-        if text[:1] in set("0123456789.,")
-        else layout.read_text(name, text)
-    )
-
-
-def _read_confidence(name: str, text: str) -> object:
-    return None if text == "none" else layout.read_number(name, text)
+    return layout.read_number(name, text) if text[:1] in set("0123456789.,") else text or None
 
 
 _FIRST: Final = (
@@ -62,7 +54,7 @@ _MORE: Final = (
           "A public guess, in units of the outcome; empty if you have none.",
           read=layout.read_number, attributes=layout.DECIMAL),
     Field("confidence", "Confidence of the interval", "0.95, for example; none for no interval.",
-          "0.95", _read_confidence),
+          "0.95", lambda name, text: None if text == "none" else layout.read_number(name, text)),
     Field("method", "Method", options=(("auto", "auto: the recommended one"),)),
 )  # fmt: skip
 FIELDS: Final = {one.name: one for one in (*_FIRST, *_MORE)}
@@ -103,10 +95,11 @@ def question_form(
         for late in (False, True)
     )  # fmt: skip
     unfold = {"open": "open"} if is_open else {}
-    return layout.query_form(
-        f"/datasets/{found.name}/plan", *fault.above, *first,
+    # It changes nothing: its fields become the address of the page that it leads to.
+    return element(
+        "form", *fault.above, *first,
         element("details", element("summary", "More choices"), *more, **unfold),
-        layout.button("Show the plan"),
+        layout.button("Show the plan"), method="get", action=f"/datasets/{found.name}/plan",
     )  # fmt: skip
 
 
