@@ -112,17 +112,15 @@ def generate_several_arms(study: SeveralArms, seed: int) -> Dataset:
     else:
         outcome = np.clip(own + 0.8 * rng.standard_normal(study.size), 0.0, 2 * _LEVEL)
     means = expected.mean(axis=0)
-    sizes = np.bincount(codes, minlength=study.arms)
     columns = {"arm": np.array(study.labels)[codes], "y": outcome}
-    return Dataset(
-        name=f"several-arms-{study.arms}-{study.size}",
-        frame=pl.DataFrame(columns | dict(zip(_COVARIATES, covariates.T.copy(), strict=True))),
-        domain=_domain(study),
-        true_effect=float(means[-1] - means[0]),
-        treated=int(sizes[-1]),
-        control=int(sizes[0]),
-        source=f"generated, {study}, seed {seed}",
-        true_means=dict(zip(study.labels, means.tolist(), strict=True)),
+    bounds = Binary() if study.binary else Interval(0.0, 2 * _LEVEL)
+    return Dataset.generated(
+        f"several-arms-{study.arms}-{study.size}",
+        pl.DataFrame(columns | dict(zip(_COVARIATES, covariates.T.copy(), strict=True))),
+        Domain(Treatment("arm", arms=study.labels), ("y", bounds), _COVARIATES),
+        float(means[-1] - means[0]),
+        f"generated, {study}, seed {seed}",
+        dict(zip(study.labels, means.tolist(), strict=True)),
     )
 
 
@@ -142,11 +140,6 @@ def draw_codes(chances: Floats, rng: np.random.Generator) -> Integers:
     passed = (chances.cumsum(axis=1) < rng.random(len(chances))[:, None]).sum(axis=1)
     codes: Integers = np.minimum(passed, chances.shape[1] - 1)  # a sum may round below one
     return codes
-
-
-def _domain(study: SeveralArms) -> Domain:
-    bounds = Binary() if study.binary else Interval(0.0, 2 * _LEVEL)
-    return Domain(Treatment("arm", arms=study.labels), ("y", bounds), _COVARIATES)
 
 
 def _draw_covariates(size: int, rng: np.random.Generator) -> Floats:
