@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from private_ate.api import METHODS, estimate_study
 from private_ate.audit.replay import Recording, broken_promises
+from private_ate.baselines.blocking import Strata, release_cells, release_strata
 from private_ate.baselines.privsyn import dependence
 from private_ate.baselines.smooth_matching import cell_kernel, cells_of
-from private_ate.baselines.strata import Strata, release_cells, release_strata
 from private_ate.baselines.synthesis.records import RecordCoding
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
@@ -168,7 +168,7 @@ STEPS = {
         study, noise, epsilon=LARGE_EPSILON, changes=1, stretch=4.0
     ),
     "cells": lambda study, noise: release_cells(
-        study, STRATA, noise, count_epsilon=Fraction(1), sum_epsilon=Fraction(1), changes=1
+        study, STRATA, noise, count_epsilon=Fraction(1), sum_epsilon=Fraction(1)
     ),
     "arms": lambda study, noise: release_counts(
         study, Subgroups(), noise, epsilon=Fraction(1), changes=1
@@ -183,9 +183,7 @@ STEPS = {
         interval=Fraction(1),
         changes=1,
     ),
-    "strata": lambda study, noise: release_strata(
-        study, STRATA, noise, epsilon=LARGE_EPSILON, changes=1
-    ),
+    "strata": lambda study, noise: release_strata(study, STRATA, noise, epsilon=LARGE_EPSILON),
 }
 
 

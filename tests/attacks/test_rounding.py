@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from studies import make_study
 
-from private_ate.baselines.perturbation import Budget, release_vector
+from private_ate.baselines.steps import Budget, release_vector
 from private_ate.methods.published import regression
 from private_ate.methods.published.regression import ScoreNoise, release_coefficients
 from private_ate.models.logistic import SOLVER_GRADIENT, LogisticFit

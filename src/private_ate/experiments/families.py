@@ -58,8 +58,8 @@ class Units:
     def effects(self, among: Bits | None = None) -> dict[str, float]:
         """Return the true effects by estimand, of all units or of some."""
         chosen = np.ones(self.gaps.size, dtype=bool) if among is None else among
-        weights = {
-            "ate": np.ones(self.gaps.size), "att": self.takes, "atc": ~self.takes,
+        weights: dict[str, Floats] = {
+            "ate": np.ones(self.gaps.size), "att": self.takes * 1.0, "atc": ~self.takes * 1.0,
             "ato": self.chances * (1 - self.chances),
         }  # fmt: skip
         return {
@@ -89,7 +89,7 @@ class Study:
 class _Shape(NamedTuple):
     """Indices of treatment and outcome, and how a family differs from the usual one."""
 
-    index: Callable[[Floats, Rng], tuple[Floats, Floats]]
+    indices: Callable[[Floats, Rng], tuple[Floats, Floats]]
     outcome: str = "normal"
     selection: float = 0.9  # standard deviation of the log odds of treatment
     sign: float = 1.0
@@ -114,7 +114,7 @@ def make_study(
         return Study(dataset.frame, dataset.domain, {}, contrasts, unit)
     shape, rng = _SHAPES[family], np.random.default_rng(seed)
     latent = _covariates(size, dimension, rng)
-    score, prognosis = (_standard(index) for index in shape.index(latent, rng))
+    score, prognosis = (_standard(index) for index in shape.indices(latent, rng))
     share = share or shape.share
     log_odds = shape.selection * score
     chances = expit(log_odds + intercept(log_odds, share))
@@ -253,7 +253,8 @@ def _yes_no(_: Floats, prognosis: Floats, dose: Floats, rng: Rng) -> _Pair:
 
 
 def _heavy(_: Floats, prognosis: Floats, dose: Floats, rng: Rng) -> _Pair:
-    log = 1.0 + 0.5 * np.clip(prognosis, -_MOST, _MOST) + 0.9 * rng.standard_normal(dose.size)
+    level = np.clip(prognosis, -_MOST, _MOST)
+    log: Floats = 1.0 + 0.5 * level + 0.9 * rng.standard_normal(dose.size)
     return np.exp(log), np.exp(log + 0.35 * dose)
 
 

@@ -326,7 +326,7 @@ def summary_of(rows: pl.DataFrame, folder: Path) -> pl.DataFrame:
         setting = SETTINGS[cell.setting]
         for one in cell.standings:
             key = (one["method"], setting.size, setting.dimension)
-            measured = {
+            measured: dict[str, Any] = {
                 "megabytes": peaks.get(key),
                 "audited_epsilon": bounds.get((one["method"], cell.epsilon)),
                 "verdict_of_default": cell.verdict if one is cell.default else "",

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 
 from private_ate._version import VERSION
 from private_ate.experiments.arms import arm_named
@@ -93,6 +94,9 @@ def _row(
     experiment: str, cell: Cell, references: dict[str, list[float]], run: Run
 ) -> dict[str, Any]:
     truth, effects = references.get("truth"), run.effects
+    low, high = (
+        (None, None) if run.intervals is None else map(list, zip(*run.intervals, strict=True))
+    )
     return {
         "experiment": experiment,
         "dataset": cell.dataset,
@@ -104,8 +108,8 @@ def _row(
         "parameters": cell.parameters_text,
         "seed": run.seed,
         "estimate": _headline(effects),
-        "low": _headline(run.intervals and [low for low, _ in run.intervals]),
-        "high": _headline(run.intervals and [high for _, high in run.intervals]),
+        "low": _headline(low),
+        "high": _headline(high),
         "relative_error": relative_error(effects, references.get("matching")),
         "error_against_truth": relative_error(effects, truth),
         "exact_effect": _headline(references.get("matching")),
@@ -247,12 +251,8 @@ class Summary:
     @classmethod
     def of(cls, frame: pl.DataFrame) -> Summary:
         """Return the rows of a frame; what is not known is NaN."""
-        return cls(
-            tuple(
-                SummaryRow(**{k: math.nan if v is None else v for k, v in row.items()})
-                for row in frame.to_dicts()
-            )
-        )
+        rows = frame.with_columns(cs.float().fill_null(math.nan)).to_dicts()
+        return cls(tuple(SummaryRow(**row) for row in rows))
 
     def where(self, **wanted: str | int) -> Summary:
         """Return the rows whose columns have the wanted values."""
