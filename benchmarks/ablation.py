@@ -1,14 +1,18 @@
-"""What each part of the model inside blocks is worth: error and coverage without it, exactly.
+"""What each part of a level's default is worth: error and coverage without it, exactly.
 
-Every study is released once at sample level; of the blocks that were cut the distribution of the
-release is then computed without drawing: all centres, spreads and flags with their probabilities.
 Effects are those against the reference arm, in units of the true effect. ``rmse`` is the root mean
-square error over studies and over that distribution, ``left`` the share of the bias of a plain
-difference that remains, ``far`` the largest probability of being off by more than three effects,
-``shapes`` and ``overlap`` the probabilities that the release says so. ``ratio`` is the error
-without the part over that of the whole model on the same studies.
+square error over studies and over the distribution of the release, ``left`` the share of the bias
+of a plain difference that remains, ``far`` the largest probability of being off by more than three
+effects, ``shapes`` and ``overlap`` the probabilities that the release says so (at label level
+``shapes`` is the evidence). ``ratio`` is the error without the part over that of the whole default
+on the same studies.
+
+At sample level every study is released once; of the blocks that were cut the distribution of the
+release is then computed without drawing: all centres, spreads and flags with their probabilities.
+Label level: `ablation_label`.
 
     python benchmarks/ablation.py --families linear,tree-3 --size 10000 --studies 2
+    python benchmarks/ablation.py --level label --size 1000 --studies 4 --epsilons 1
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from fractions import Fraction
 from typing import NamedTuple
 from unittest.mock import patch
 
+import ablation_label as label
 import numpy as np
 
 from private_ate import BlocksOptions, estimate_ate
@@ -36,10 +41,12 @@ from private_ate.methods.blocks import method as blocks
 from private_ate.methods.blocks.plan import BlocksPlan
 from private_ate.privacy.joint import JointRule, Options
 from private_ate.privacy.noise import Noise
+from private_ate.privacy.quantization import OUTCOME_STEPS
+from private_ate.request import Request
 
 PARTS = ("squares", "terms", "forest", "twin", "boosting", "slopes", "flags")
 FAR = 3.0
-FAMILIES = "linear,nonlinear,curved,rules-2,tree-3,k-of-m,rare,varied,three-arms"
+FAMILIES = "linear,nonlinear,curved,rules-2,tree-3,k-of-m,plateau,rare,varied,three-arms,trial"
 
 
 class Cut(NamedTuple):
@@ -64,6 +71,11 @@ class Line:
     left: float = 0.0
     naive: float = 0.0
 
+    def add_bias(self, naive: float, bias: float) -> None:
+        """Add the bias that is left of that of a plain difference."""
+        self.left += float(np.sign(naive) * bias)
+        self.naive += abs(float(naive))
+
     @property
     def rmse(self) -> float:
         """Root mean square error."""
@@ -76,7 +88,7 @@ class Line:
             "left": f"{self.left / self.naive:.2f}",
             "coverage": f"{np.mean(self.covered):.2f}",
             "half-width": f"{np.mean(self.halves):.2f}",
-            "far": f"{max(self.far):.0e}",
+            "far": f"{max(self.far):.0e}" if self.far else "",
             "shapes": f"{np.mean(self.shapes):.2f}",
             "overlap": f"{np.mean(self.overlap):.2f}" if self.overlap else "",
         }
@@ -96,6 +108,7 @@ def main() -> None:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--level", choices=("label", "sample"), default="sample")
     parser.add_argument("--families", default=FAMILIES)
     parser.add_argument("--size", type=int, default=10_000)
     parser.add_argument("--dimension", type=int, default=20)
@@ -103,8 +116,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--studies", type=int, default=1)
     parser.add_argument("--partitions", type=int, default=None)
     parser.add_argument("--first-seed", type=int, default=51_000)
-    parser.add_argument("--parts", default=",".join(PARTS), help="those to leave out, in turn")
-    return parser.parse_args()
+    parser.add_argument("--parts", help="those to leave out, in turn, with commas; all if not said")
+    asked = parser.parse_args()
+    if asked.parts is None:
+        asked.parts = ",".join(PARTS if asked.level == "sample" else label.PARTS)
+    return asked
 
 
 def lines(family: str, epsilon: str, asked: argparse.Namespace) -> Iterator[dict[str, object]]:
@@ -112,16 +128,28 @@ def lines(family: str, epsilon: str, asked: argparse.Namespace) -> Iterator[dict
     seeds = range(asked.first_seed, asked.first_seed + asked.studies)
     studies = [make_study(family, asked.size, asked.dimension, None, seed) for seed in seeds]
     whole = None
+    kept: list[Cut] = []
+    is_label = asked.level == "label"
     for part in ["", *filter(None, asked.parts.split(","))]:
         line = Line()
-        with without(part):
-            for study, seed in zip(studies, seeds, strict=True):
-                add(line, study, cut(study, float(epsilon), seed, asked.partitions), part)
+        with label.without(part) if is_label else without(part):
+            for place, (study, seed) in enumerate(zip(studies, seeds, strict=True)):
+                if is_label:
+                    label.add(line, study, float(epsilon), seed)
+                    continue
+                if part == "flags" and kept:  # they only widen intervals
+                    found = kept[place]
+                else:
+                    found = cut(study, float(epsilon), seed, asked.partitions)
+                kept += [found] if part == "" else []
+                add(line, study, found, part)
         whole = line.rmse if whole is None else whole
         yield {
-            "family": family, "n": asked.size, "epsilon": epsilon, "studies": asked.studies,
-            "without": part, **line.entries(), "ratio": f"{line.rmse / whole:.2f}",
+            "family": family, "n": asked.size, "d": asked.dimension, "epsilon": epsilon,
+            "studies": asked.studies, "without": part, **line.entries(),
+            "ratio": f"{line.rmse / whole:.3f}",
         }  # fmt: skip
+    label.forget()
 
 
 def cut(study: Study, epsilon: float, seed: int, partitions: int | None) -> Cut:
@@ -165,7 +193,7 @@ def add(line: Line, study: Study, found: Cut, part: str) -> None:
         truth = study.contrasts[pair]
         unit = study.unit / width
         weights = outside(options[:place] + options[place + 1 :], found)
-        errors = found.rule.centre.candidates / centres.GRID / unit - truth / study.unit
+        errors = found.rule.centre.candidates / OUTCOME_STEPS / unit - truth / study.unit
         one = options[place]
         rows = list(one.rows)
         chances = np.array([weights[one.levels(row)] for row in range(len(rows))])
@@ -183,9 +211,7 @@ def add(line: Line, study: Study, found: Cut, part: str) -> None:
         line.shapes.append(
             float(sum(chances[row].sum() for row, (_, f, _) in enumerate(rows) if f))
         )
-        naive = (plain[pair] - truth) / study.unit
-        line.left += float(np.sign(naive) * mean)
-        line.naive += abs(float(naive))
+        line.add_bias((plain[pair] - truth) / study.unit, mean)
     if found.rule.asks_vote:
         weights = outside(options[:-1], found)
         silent, heard = (weights[options[-1].levels(row)].sum() for row in range(2))
@@ -206,15 +232,14 @@ def outside(others: Sequence[Options], found: Cut) -> np.ndarray:
 
 def half_width(found: Cut, spread: int, chances: np.ndarray, *, flag: bool) -> float:
     """Return the half-width of the 95 % interval around the middle of a spread's centres."""
-    candidates = found.rule.centre.candidates
-    middle = int(np.searchsorted(chances.cumsum(), chances.sum() / 2))
-    replay = centres.Replay.of(
-        found.rule, found.plan.size, found.rate, centre=int(candidates[middle]), spread=spread
-    )
-    return centres.half_width(
-        found.plan, centres.released_spread(found.rule, spread), replay.quantile(0.95),
-        changes=1, coverage=0.95, flag=flag,
+    rule, middle = found.rule, int(np.searchsorted(chances.cumsum(), chances.sum() / 2))
+    quantity = centres.centre_quantity(
+        rule, found.plan, Request("sample", Fraction(1)), found.rate,
+        centre=int(rule.centre.candidates[middle]),
+        spread=rule.spreads[spread] / OUTCOME_STEPS, flag=flag,
     )  # fmt: skip
+    low, high = quantity.interval
+    return (high - low) / 2
 
 
 @contextmanager

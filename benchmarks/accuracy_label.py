@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from private_ate.data.tables import read_table
+from private_ate.data.files import read_table
 from private_ate.datasets import load, synth
 from private_ate.engines.local import LocalStudy
 from private_ate.methods.calibrated.clipping import outcomes_of, release_clip
@@ -22,7 +22,7 @@ from private_ate.methods.calibrated.options import CalibratedOptions, outcome_sh
 from private_ate.methods.calibrated.private import add_outcomes
 from private_ate.methods.calibrated.weights import choose_cap, settle, try_caps
 from private_ate.methods.published import method as published
-from private_ate.models.logistic import fit_logistic
+from private_ate.models.propensity import fit_propensity
 from private_ate.privacy.distributions import staircase_variance
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
@@ -86,7 +86,7 @@ def draws_published(study, epsilon, draws, entropy):
     key = (id(study), "pool")
     if key not in _CACHE:
         public = study.public()
-        _CACHE[key] = public.pool(fit_logistic(public, 1 / study.size).coefficients)
+        _CACHE[key] = public.pool(fit_propensity(public, 1 / study.size).coordinates)
     pool = _CACHE[key]
     plan = published.plan_for(pool, request, options)
     weights = pool.match(5, plan.limits)

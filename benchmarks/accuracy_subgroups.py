@@ -29,7 +29,7 @@ import polars as pl
 from scipy.special import softmax
 
 from private_ate import Domain, Interval, Release, Treatment, estimate_ate
-from private_ate.experiments.families import Study, make_study
+from private_ate.experiments.families import make_study
 
 CUTS = ("x0<0", "x1<0")
 FIRST_SEED = 7001  # of studies; the code was tried on seeds below 100
@@ -152,16 +152,9 @@ def draw(family: str, size: int, seed: int) -> Drawn:
     study = make_study(family, size, 5, 0.4, seed)
     truth: dict[str, dict] = {}
     for name, chosen in _groups(study.frame).items():
-        for estimand, effect in _units(study).effects(chosen).items():
+        for estimand, effect in study.units.effects(chosen).items():
             truth.setdefault(estimand, {})[name, "1", "0"] = effect
     return Drawn(study.frame, study.domain, truth)
-
-
-def _units(study: Study):
-    if study.units is None:
-        msg = "this family does not know its units' effects"
-        raise TypeError(msg)
-    return study.units
 
 
 def _groups(frame: pl.DataFrame) -> dict[str | None, np.ndarray]:

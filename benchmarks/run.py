@@ -23,7 +23,7 @@ import polars as pl
 
 from private_ate import Domain, Interval, Treatment, estimate_ate
 from private_ate.engines.local import LocalStudy
-from private_ate.models.logistic import fit_logistic
+from private_ate.models.propensity import fit_propensity
 from private_ate.privacy.entropy import SecureEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.samplers import Coin, flip_rows
@@ -134,7 +134,7 @@ def matching_ratios(rows):
     estimate_ate(frame[:2000], domain=domain, level="label", epsilon=1, method="published")
     covariates = np.stack([frame[f"x{index}"].to_numpy() for index in range(DIMENSION)])
     study = LocalStudy(domain, covariates, frame["t"].to_numpy(), None)
-    coefficients = fit_logistic(study, 1e-6).coefficients
+    coefficients = fit_propensity(study, 1e-6).coordinates
     sort = yardstick(rows)
     print(f"\nyardstick: stable argsort of {rows} doubles {sort:.3g} s")
 

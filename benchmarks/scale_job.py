@@ -155,15 +155,15 @@ def gradient_pass(path):
     """One pass of the logistic gradient over rows in memory."""
     from private_ate.engines.local import LocalStudy
     from private_ate.engines.threads import single_threaded_blas
-    from private_ate.models.logistic import _gradient_kernel
+    from private_ate.models.propensity import _Loss
 
     covariates, treated, _ = columns(path)
     study = LocalStudy(None, np.ascontiguousarray(covariates.T), treated, None)
-    kernel = _gradient_kernel(np.zeros(COVARIATES + 1))
+    loss = _Loss(study, 0.01, 2)
 
     def run():
         with single_threaded_blas():
-            return float(study.fold(kernel).gradient[0])
+            return float(loss.gradient(np.zeros(COVARIATES + 1))[0])
 
     return run
 

@@ -24,11 +24,10 @@ import numpy as np
 from scipy.stats import ks_2samp
 
 from private_ate.errors import PrivateAteError
-from private_ate.ledger.sqlite import SqliteStore
-from private_ate.ledger.store import TABLES
-from private_ate.service.config import open_service, read_config
+from private_ate.ledger.accounts import TABLES
+from private_ate.ledger.stores import SqliteStore
 from private_ate.service.policy import Policy
-from private_ate.service.processes import create_demo
+from private_ate.service.processes import create_demo, open_service, read_config
 from private_ate.service.store.catalogue import set_policy
 from private_ate.service.store.users import issue_token, read_token
 

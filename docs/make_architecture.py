@@ -18,7 +18,7 @@ PICTURE = ROOT / "docs" / "architecture.svg"
 # Which part of the package a layer belongs to, for the picture's colours; a new layer is grey.
 _PARTS = {
     "entry points": (
-        "cli", "dowhy", "sklearn", "integrations", "api", "charging", "planning", "report",
+        "cli", "dowhy", "sklearn", "api", "charging", "planning", "report",
     ),
     "checks": ("experiments", "audit", "datasets", "diagnostics"),
     "methods": ("baselines", "methods", "models"),

@@ -22,11 +22,19 @@ from typing import Any, Literal
 
 import private_ate
 from private_ate.codec import LARGEST
-from private_ate.release.metadata import DESIGNS, Effect, OutcomeNote, ReleasedEstimand, Step, TreatmentNote
-from private_ate.release.metadata import Arm
+from private_ate.release.metadata import (
+    DESIGNS,
+    Arm,
+    Curve,
+    Effect,
+    OutcomeNote,
+    ReleasedEstimand,
+    Risks,
+    Step,
+    TreatmentNote,
+)
 from private_ate.release.release import ARM_FIELDS, FIELDS, OLD_FIELDS, SCHEMA, SURVIVAL_FIELDS
-from private_ate.release.survival import Curve, Risks
-from private_ate.settings import Absent, LedgerNote, Settings
+from private_ate.settings import Absent, Facts, LedgerNote, Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 SHIPPED = ROOT / "src" / "private_ate" / "release.schema.json"
@@ -315,11 +323,21 @@ def _tuple(items: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def descriptions(kind: type) -> dict[str, str]:
-    """Return the sentence for each field, from the docstring of the class or of its bases."""
-    texts: dict[str, str] = {}
+    """Return the sentence for each field, from the docstrings of the class, its bases and `Facts`."""
+    texts = _shared_texts() if issubclass(kind, Settings) else {}
     for one in reversed(kind.__mro__):
         texts |= documented(one)
     return {item.name: texts[item.name] for item in fields(kind) if item.name in texts}
+
+
+def _shared_texts() -> dict[str, str]:
+    """Return the sentence for each key of settings that many methods have."""
+    texts = documented(Facts)
+    return {
+        key: texts[item.name]
+        for item in reversed(fields(Facts))
+        for key in item.metadata.get("keys", (item.name,))
+    }
 
 
 def documented(kind: type) -> dict[str, str]:

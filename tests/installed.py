@@ -143,8 +143,7 @@ def use_serve():
     """The service comes up, and a stranger is refused."""
     import asyncio
 
-    from private_ate.service.config import open_service, read_config
-    from private_ate.service.processes import create_demo
+    from private_ate.service.processes import create_demo, open_service, read_config
     from private_ate.service.web.app import make_app
 
     assert len(create_demo(Path("service"), 8470)) == 3

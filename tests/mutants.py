@@ -36,14 +36,14 @@ class Mutant:
 MUTANTS = (
     Mutant(
         "a row that changes its cell is paid for as one move",
-        "methods/survival/label.py",
+        "methods/survival/first_step.py",
         "moves=2 * request.rows_per_person",
         "moves=request.rows_per_person",
         "tests/attacks/test_survival.py",
     ),
     Mutant(
         "a pseudo-value moves its sum by half the range of the table",
-        "methods/survival/label.py",
+        "methods/survival/method.py",
         "largest * int(width)",
         "largest * int(width) // 2",
         "tests/attacks/test_survival.py",
@@ -51,8 +51,8 @@ MUTANTS = (
     Mutant(
         "curves without an event tell no variance",
         "methods/survival/first_step.py",
-        "one.with_least_risk(least)",
-        "one",
+        "one.hazards.with_least_risk(least)",
+        "one.hazards",
         "tests/attacks/test_survival.py",
     ),
     Mutant(
@@ -65,8 +65,8 @@ MUTANTS = (
     Mutant(
         "whoever asks says who lacks an outcome in public",
         "ledger/roles.py",
-        "        _require_public_gaps(bound, use, dataset)\n",
-        "",
+        "if shown is not None:",
+        "if shown is not None and False:",
         "tests/attacks/test_public_gaps.py",
     ),
     Mutant(
@@ -78,21 +78,21 @@ MUTANTS = (
     ),
     Mutant(
         "all units that are paid for include subgroups without an effect",
-        "methods/subgroups/rows.py",
-        "tuple(used), rows_compared(study, cells, found))",
+        "methods/subgroups.py",
+        "tuple(used), _rows_compared(study, cells, found))",
         "tuple(used), study)",
         "tests/unit/methods/test_subgroups.py",
     ),
     Mutant(
         "features of all rows are balanced as if a subgroup's mean were theirs",
         "methods/calibrated/design.py",
-        "total, scale * sums.target,",
-        "total, 0 * sums.target,",
+        "total / one.whom) * one.target",
+        "total / one.whom) * 0 * one.target",
         "tests/unit/methods/test_subgroups.py",
     ),
     Mutant(
         "subgroups count heads where sampling weights are declared",
-        "methods/subgroups/rows.py",
+        "methods/subgroups.py",
         "float(block.weights[counted(block)].sum())",
         "float(counted(block).sum())",
         "tests/unit/methods/test_subgroups.py",
@@ -106,14 +106,14 @@ MUTANTS = (
     ),
     Mutant(
         "subgroups share no person but also no name",
-        "privacy/subgroup_noise.py",
+        "privacy/composed_noise.py",
         "replace(spend, part=subgroup)",
         "spend",
         "tests/unit/privacy/test_subgroup_noise.py",
     ),
     Mutant(
         "a sampling weight moves its unit like any other",
-        "methods/calibrated/features.py",
+        "methods/calibrated/solver.py",
         "near - units * price / UNEXPLAINED",
         "near - price / UNEXPLAINED",
         "tests/unit/test_sampling_weights.py",
@@ -141,16 +141,16 @@ MUTANTS = (
     ),
     Mutant(
         "a trial's score forgets the arm that is rarer",
-        "methods/blocks/trial.py",
-        "treated, control = 1 / probability.low, 1 / (1 - probability.high)",
-        "treated, control = 1 / probability.high, 1 / (1 - probability.low)",
+        "methods/blocks/compare.py",
+        "ends = np.array([-1 / (1 - probability.high), 1 / probability.low])",
+        "ends = np.array([-1 / (1 - probability.low), 1 / probability.high])",
         "tests/unit/methods/test_trial.py",
     ),
     Mutant(
         "a trial's scores are not clipped before they are added",
-        "methods/blocks/trial.py",
-        "counted = np.rint(np.clip(steps, low, high) * block.shares)",
-        "counted = np.rint(2 * steps * block.shares)",
+        "methods/blocks/compare.py",
+        "rows = np.clip(forms.rows(group, block, centre), low[group], high[group])",
+        "rows = 2 * forms.rows(group, block, centre)",
         "tests/properties/test_trial_replay.py",
     ),
     Mutant(
@@ -162,14 +162,14 @@ MUTANTS = (
     ),
     Mutant(
         "outcomes that are drawn together have all of ε each",
-        "privacy/joint_noise.py",
+        "privacy/composed_noise.py",
         "moves=spend.moves * len(asked), epsilon=spend.epsilon, part=spend.part,",
         "moves=spend.moves, epsilon=spend.epsilon, part=spend.part,",
         "tests/properties/test_outcomes_replay.py",
     ),
     Mutant(
         "a joint draw forgets that a person may have several rows",
-        "privacy/joint_noise.py",
+        "privacy/composed_noise.py",
         "spend.moves * size for size in row",
         "size for size in row",
         "tests/properties/test_outcomes_replay.py",
@@ -183,8 +183,8 @@ MUTANTS = (
     ),
     Mutant(
         "the weights' rounding is not paid for",
-        "methods/published/regression.py",
-        "sensitivity=math.ceil(Fraction(sensitivity) / grid) + dimension",
+        "methods/published/matching.py",
+        "sensitivity=math.ceil(Fraction(sensitivity) / grid) + weights.size",
         "sensitivity=math.ceil(Fraction(sensitivity) / grid)",
         "tests/attacks/test_rounding.py",
     ),
@@ -197,7 +197,7 @@ MUTANTS = (
     ),
     Mutant(
         "the rounding of several arms' scores is not paid for",
-        "methods/published/regression.py",
+        "methods/published/matching.py",
         "(2 << self.bits) + self.arms",
         "(2 << self.bits)",
         "tests/attacks/test_rounding.py",
@@ -225,7 +225,7 @@ MUTANTS = (
     ),
     Mutant(
         "an arm may be used too seldom to stand for all",
-        "methods/published/limits.py",
+        "methods/published/effect.py",
         "return max(-(-(arms.total - size) // size), round(smallest * arms.smaller / size))",
         "return max(1, round(smallest * arms.smaller / size))",
         "tests/properties/test_several_arms_matching.py",
@@ -338,8 +338,8 @@ MUTANTS = (
     Mutant(
         "the label planner's half-width is halved",
         "effects/predictions.py",
-        "            coverage, float(stairs.epsilon), stairs.unit, deviations\n",
-        "            coverage, float(stairs.epsilon), stairs.unit / 2, deviations / 2\n",
+        "return half_width(coverage, self.noises, self.likely, self.rule)",
+        "return half_width(coverage, self.noises, self.likely, self.rule) / 2",
         "tests/unit/test_plan_predictions.py",
     ),
     Mutant(
@@ -372,21 +372,21 @@ MUTANTS = (
     ),
     Mutant(
         "the planner recommends twice the ε",
-        "planning/solve.py",
+        "planning/plan.py",
         'lambda x: float(f"{x:.3g}")',
         'lambda x: float(f"{2 * x:.3g}")',
         "tests/unit/test_plan_predictions.py",
     ),
     Mutant(
         "the planner names rows at which nothing is adjusted for",
-        "planning/solve.py",
+        "planning/plan.py",
         "size = found.adjusting or found.least",
         "size = found.least",
         "tests/unit/test_planning.py",
     ),
     Mutant(
         "extra passes of the private solver are announced",
-        "models/private_logistic.py",
+        "models/private_score.py",
         "quiet = self.study.unannounced()",
         "quiet = self.study",
         "tests/attacks/test_progress.py",
@@ -414,9 +414,9 @@ MUTANTS = (
     ),
     Mutant(
         "a private rate is remembered",
-        "privacy/noise.py",
-        "self._two_sided(rate, public=False)",
-        "self._two_sided(rate)",
+        "privacy/baseline_noise.py",
+        "two_sided(rate, self.entropy, public=False)",
+        "two_sided(rate, self.entropy)",
         "tests/meta/test_mechanisms.py",
     ),
     Mutant(
@@ -428,16 +428,16 @@ MUTANTS = (
     ),
     Mutant(
         "the exponential mechanism forgets that scores move both ways",
-        "privacy/noise.py",
-        "rate = _rate(epsilon, 2 * sensitivity)\n        exact = [int(score)",
-        "rate = _rate(epsilon, sensitivity)\n        exact = [int(score)",
+        "privacy/baseline_noise.py",
+        "rate = rate_of(epsilon, 2 * spend.sensitivity[0])",
+        "rate = rate_of(epsilon, spend.sensitivity[0])",
         "tests/meta/test_mechanisms.py",
     ),
     Mutant(
         "a mechanism has no law test",
-        "privacy/noise.py",
-        "    def _cauchy(self)",
-        "    def cauchy(self)",
+        "privacy/baseline_noise.py",
+        "    def _choose(self,",
+        "    def choose_one(self,",
         "tests/meta/test_mechanisms.py",
     ),
     Mutant(
@@ -470,7 +470,7 @@ MUTANTS = (
     ),
     Mutant(
         "several sites promise the smallest epsilon among them",
-        "sites/guarantee.py",
+        "sites/compatibility.py",
         "epsilon = max(one.epsilon for one in releases)",
         "epsilon = min(one.epsilon for one in releases)",
         "tests/unit/sites/test_combine.py",
@@ -540,14 +540,14 @@ MUTANTS = (
     ),
     Mutant(
         "a block's deviation is handed over unclipped",
-        "methods/blocks/method.py",
+        "methods/blocks/inside.py",
         "size = min(max(float(deviation), spread * 2**-12.5), 4 * spread)",
         "size = float(deviation)",
         "tests/unit/test_blocks.py",
     ),
     Mutant(
         "a block that cannot be learnt from raises",
-        "methods/blocks/method.py",
+        "methods/blocks/inside.py",
         "    except Exception:",
         "    except KeyError:",
         "tests/unit/test_blocks.py",
@@ -561,7 +561,7 @@ MUTANTS = (
     ),
     Mutant(
         "all blocks weigh their rows by the weights of the first",
-        "methods/blocks/method.py",
+        "methods/blocks/inside.py",
         "weights = groups.weights[place][chosen]",
         "weights = groups.weights[0][chosen]",
         "tests/unit/test_blocks.py",
@@ -569,8 +569,8 @@ MUTANTS = (
     Mutant(
         "padding repeats a row of the next block",
         "engines/grouping.py",
-        "np.where(inside, offsets, 0), inside)",
-        "offsets, inside | True)",
+        "np.where(inside, offsets, 0), inside\n",
+        "offsets, inside | True\n",
         "tests/properties/test_blocks_replay.py",
     ),
     Mutant(
@@ -582,9 +582,9 @@ MUTANTS = (
     ),
     Mutant(
         "rows of other private subgroups take part",
-        "methods/blocks/method.py",
-        "rows = rows & (codes == group)",
-        "rows = rows | (codes == group)",
+        "methods/blocks/inside.py",
+        "groups.takes_part[place] & own",
+        "groups.takes_part[place] | own",
         "tests/unit/test_blocks.py",
     ),
     Mutant(
@@ -604,15 +604,15 @@ MUTANTS = (
     Mutant(
         "the outcome of a row that takes no part is added to the comparison",
         "methods/blocks/compare.py",
-        "away = (outcomes_of(block) - centre) * block.shares",
-        "away = outcomes_of(block) - centre",
+        "away = (_outcomes(block) - centre) * block.shares",
+        "away = _outcomes(block) - centre",
         "tests/properties/test_missing_replay.py",
     ),
     Mutant(
         "regressions inside blocks forget the sampling weights",
         "methods/blocks/regression.py",
-        "products = fit.columns.T @ (left * weights[:, None])",
-        "products = fit.columns.T @ left",
+        "products = self.columns.T @ (left * self.weights[:, None])",
+        "products = self.columns.T @ left",
         "tests/unit/test_blocks.py",
     ),
 )

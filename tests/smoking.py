@@ -3,9 +3,9 @@
 from fractions import Fraction
 
 from private_ate import Binary, Domain, Interval, Treatment
-from private_ate.effects.contrasts import AboutArms
-from private_ate.effects.quantities import Quantity
-from private_ate.effects.to_release import About, release_of
+from private_ate.effects.estimate import Quantity
+from private_ate.effects.table import AboutArms
+from private_ate.effects.to_release import release_of
 from private_ate.methods.blocks.settings import BlocksArmsSettings
 from private_ate.methods.calibrated.settings import CalibratedArmsSettings
 from private_ate.methods.effect_tables import estimate_of_quantities
@@ -94,8 +94,7 @@ def smoking_release(
         rule="convolved" if level == "label" else "in_squares",
     )  # fmt: skip
     guarantee = Guarantee(level, request.epsilon, adjacency_of(level, 1))
-    about = About.of(domain, design="unknown")
     method = "calibrated" if level == "label" else "blocks"
     return release_of(
-        estimate, guarantee, about, steps=(), method=method, n=sum(SIZES), version="any"
+        estimate, guarantee, domain, design="unknown", spends=(), method=method, n=sum(SIZES)
     )

@@ -84,67 +84,35 @@ if TYPE_CHECKING:
     from private_ate.sites.combine import combine
     from private_ate.sites.values import Combined, CombinedEffect
 
+# Names by the module that holds them; options of methods are found by the registry.
 _HOMES = {
     "domain": (
-        "Binary",
-        "Categories",
-        "Domain",
-        "Interval",
-        "Outcome",
-        "SamplingWeights",
-        "StudyLabel",
-        "Survival",
-        "Treatment",
+        "Binary Categories Domain Interval Outcome SamplingWeights StudyLabel Survival Treatment"
     ),
-    "checking.check": ("check_data",),
-    "checking.findings": ("DataCheck", "Finding"),
-    "sites.combine": ("combine",),
-    "sites.values": ("Combined", "CombinedEffect"),
-    "data.csv_file": ("CsvFile",),
-    "data.workbooks": ("ExcelFile",),
-    "api": ("estimate_ate",),
-    "diagnostics.exact": ("diagnose_ate", "exact_effect", "exact_means"),
-    "diagnostics.overlap": ("describe_overlap",),
-    "diagnostics.table_one": ("describe_arms",),
+    "checking.check": "check_data",
+    "checking.findings": "DataCheck Finding",
+    "sites.combine": "combine",
+    "sites.values": "Combined CombinedEffect",
+    "data.csv_file": "CsvFile",
+    "data.workbooks": "ExcelFile",
+    "api": "estimate_ate",
+    "diagnostics.exact": "diagnose_ate exact_effect exact_means",
+    "diagnostics.overlap": "describe_overlap",
+    "diagnostics.table_one": "describe_arms",
     "effects": (
-        "ArmMeans",
-        "EValue",
-        "arm_means",
-        "e_value",
-        "monotone_means",
-        "number_needed_to_treat",
-        "odds_ratio",
-        "odds_ratio_interval",
-        "p_value",
-        "risk_ratio",
-        "risk_ratio_interval",
-        "standard_error",
+        "ArmMeans EValue arm_means e_value monotone_means number_needed_to_treat odds_ratio "
+        "odds_ratio_interval p_value risk_ratio risk_ratio_interval standard_error"
     ),
-    "release.public_facts": ("PublicFacts",),
-    "planning": ("Plan", "PlanRow", "StudySizes", "plan_ate"),
-    "ledger.ledger": ("Ledger",),
-    "release": (
-        "Arm",
-        "ArmDiagnostics",
-        "Combination",
-        "Contrast",
-        "Diagnostics",
-        "Effect",
-        "Release",
-    ),
+    "release.public_facts": "PublicFacts",
+    "planning": "Plan PlanRow StudySizes plan_ate",
+    "ledger.ledger": "Ledger",
+    "release": "Arm ArmDiagnostics Combination Contrast Diagnostics Effect Release",
     "errors": (
-        "ArgumentError",
-        "BudgetError",
-        "DatasetError",
-        "DomainError",
-        "LedgerError",
-        "NumericRangeError",
-        "PrivateAteError",
-        "SchemaError",
-        "UndeclaredError",
+        "ArgumentError BudgetError DatasetError DomainError LedgerError NumericRangeError "
+        "PrivateAteError SchemaError UndeclaredError"
     ),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "AimOptions",

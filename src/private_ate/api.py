@@ -12,43 +12,51 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from private_ate._version import VERSION
 from private_ate.arguments import parse_memory
-from private_ate.charging import Approval, Payer, bill_for, charge_and_make, payer_for, person_held
-from private_ate.data.inputs import resolve_domain, unasked_outcomes
+from private_ate.charging import (
+    Approval,
+    bill_for,
+    charge_and_make,
+    person_held,
+    refuse_uncharged,
+)
+from private_ate.codec import encode
+from private_ate.data.files import MEMORY_LIMIT
+from private_ate.data.inputs import (
+    ColumnsAsked,
+    Covariates,
+    refuse_person,
+    resolve_domain,
+    unasked_outcomes,
+)
 from private_ate.data.missing_rules import Reading, neighbours_note, rule_notes
-from private_ate.data.persons import refuse_person
-from private_ate.data.requested_columns import Covariates
-from private_ate.data.streams import MEMORY_LIMIT
 from private_ate.domain import Domain, SamplingWeights, Survival, Treatment
-from private_ate.effects.estimate import Estimate
-from private_ate.effects.to_release import About, release_of
+from private_ate.effects.to_release import release_of, tell_rounding
 from private_ate.engines.local import LocalStudy, Progress
-from private_ate.engines.open_table import ColumnsAsked, OpenTable, open_table
+from private_ate.engines.open_table import OpenTable, open_table
 from private_ate.engines.spark import SparkStudy
-from private_ate.engines.spark_columns import is_spark_frame
+from private_ate.engines.spark_table import is_spark_frame
 from private_ate.engines.threads import single_threaded_blas
 from private_ate.errors import ArgumentError, PrivateAteError
-from private_ate.facts import Facts, with_notes
 from private_ate.ledger.ledger import Ledger
 from private_ate.methods.composition import method_for, refuse_gaps, takes
 from private_ate.methods.options import options_from_texts, with_deviations
-from private_ate.methods.outcomes.method import estimate_outcomes
+from private_ate.methods.outcomes import estimate_outcomes
 from private_ate.methods.probability import probability_note, require_covariate
 from private_ate.methods.registry import METHODS, Method
-from private_ate.methods.subgroups.method import estimate_subgroups
+from private_ate.methods.subgroups import estimate_subgroups
 from private_ate.methods.survival.method import estimate_survival
-from private_ate.parameters import SurvivalQuantity
+from private_ate.parameters import Bounds, Design, Estimand, SurvivalQuantity, Target
 from private_ate.privacy.accounting import concentrated_budget
 from private_ate.privacy.budget import Guarantee, parse_epsilon
 from private_ate.privacy.entropy import entropy_for
 from private_ate.privacy.levels import Level, adjacency_of, has_public_covariates
-from private_ate.privacy.noise import Cost, Noise, Recorder
+from private_ate.privacy.metrics import Cost
+from private_ate.privacy.noise import Noise, Recorder
 from private_ate.privacy.quantization import require_rows
-from private_ate.release import Release
-from private_ate.release.spending import list_steps, tell_rounding
-from private_ate.request import Bounds, Design, Estimand, Request, Target, among_arm
-from private_ate.settings import plain_settings, with_declared
+from private_ate.release.release import Release
+from private_ate.request import Request, among_arm
+from private_ate.settings import Facts, with_notes
 
 __all__ = [
     "METHODS",
@@ -223,18 +231,16 @@ def estimate_ate(  # noqa: PLR0913  # one keyword per question that a user answe
         msg = "a Spark data frame is computed on by Spark; collect it first to use engine 'local'"
         raise ArgumentError(msg)
     refuse_gaps(chosen, request, known, on_spark=on_cluster)
-    payer = None if request.ledger is None else payer_for(request)
+    if request.ledger is not None:
+        refuse_uncharged(request)
     void = "none" if request.bounds == "from-data" else ""
-    if payer is not None and (request.seed is not None or void):
-        msg = "a ledger keeps private releases only: leave out seed and bounds='from-data'"
-        raise ArgumentError(msg)
     opened = None
     if is_table:
         opened = _open(data, request, known, unasked_outcomes(domain, known))
     columns = known.covariates if opened is None else opened.outline.covariates
     require_covariate(request.probability, columns)
     if opened is not None:
-        request = _with_persons(request, chosen, opened, payer)
+        request = _with_persons(request, chosen, opened)
 
     def make(authorize: Callable[[], None] | None) -> Release:
         leaves_out = takes(chosen.name, request.level, "undeclared")
@@ -250,17 +256,16 @@ def estimate_ate(  # noqa: PLR0913  # one keyword per question that a user answe
             )
         return replace(
             made,
-            settings=plain_settings(with_notes(made.settings, _person_note(request))),
             dataset=request.dataset or made.dataset,
             dataset_version=request.dataset_version or made.dataset_version,
             released_at=asked_at if request.seed is None else None,
         )
 
-    if payer is None:
+    if request.ledger is None:
         return make(None)
     outline = None if opened is None else opened.outline
     bill = bill_for(request, chosen.name, chosen.options, known, outline)
-    return charge_and_make(payer, bill, make)
+    return charge_and_make(request, bill, make)
 
 
 def estimate_study(
@@ -321,30 +326,22 @@ def estimate_study(
             leaves_out=takes(method.name, request.level, "undeclared"),
             is_adjusted=estimate.is_adjusted and request.design != "randomized",
         ),
+        *_person_note(request),
     )
     known = study.domain
     labels = {name: text for name, text in known.column_labels.items() if name in known.columns}
-    settings = with_declared(
-        with_notes(estimate.settings, notes), binary=known.bounds.is_binary, labels=labels
-    )
-    estimate = replace(estimate, settings=settings)
-    about = _about(study, request, estimate, is_declared=not void)
+    settings = encode(with_notes(estimate.settings, notes))
+    settings |= {"binary_outcome": True} if known.bounds.is_binary else {}
+    settings |= {"column_labels": labels} if labels else {}
+    missing = None
+    if study.rules is not None:  # rows that were left out are counted where that is public
+        left_out = Facts.of(settings).left_out_outcome
+        missing = replace(study.rules, left_out_outcome=left_out).to_dict()
     return release_of(
-        estimate, guarantee, about,
-        steps=list_steps(noise.spends), method=method.name, n=size, version=VERSION,
+        replace(estimate, settings=settings), guarantee, known,
+        design=request.design, spends=noise.spends, method=method.name, n=size,
+        missing=missing, bounds_are_declared=not void,
     )  # fmt: skip
-
-
-def _about(
-    study: LocalStudy | SparkStudy, request: Request, estimate: Estimate, *, is_declared: bool
-) -> About:
-    """Say what a release is about, from what was declared; rows left out are counted if public."""
-    about = About.of(study.domain, design=request.design, bounds_are_declared=is_declared)
-    if study.rules is None:
-        return about
-    left_out = Facts.of(estimate.settings).left_out_outcome
-    rules = replace(study.rules, left_out_outcome=left_out)
-    return replace(about, missing=rules.to_dict())
 
 
 def _refuse_filtered_rows(study: LocalStudy | SparkStudy, request: Request) -> None:
@@ -384,14 +381,12 @@ def _weights_of_study(known: Domain, weights: str | SamplingWeights | None) -> D
     return resolve_domain(known, None, None, weights)
 
 
-def _with_persons(
-    request: Request, method: Method, opened: OpenTable, payer: Payer | None
-) -> Request:
+def _with_persons(request: Request, method: Method, opened: OpenTable) -> Request:
     """Return the request with as many rows for a person as public ids show, if there are any."""
     if request.person is None:
         return request
     most = partial(opened.most_rows, request.person)
-    rows = most() if payer is None else person_held(payer, request.person, most)
+    rows = most() if request.ledger is None else person_held(request, request.person, most)
     request = replace(request, rows_per_person=rows)
     refuse_gaps(method, request, opened.outline.declared)
     return request

@@ -12,14 +12,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
-from private_ate.data.inputs import Outline, settle_names
-from private_ate.data.requested_columns import Covariates
+from private_ate.codec import encode
+from private_ate.data.inputs import Covariates, Outline, settle_names
 from private_ate.data.tables import Columns, schema_of
 from private_ate.domain import (
     Categories,
@@ -41,27 +41,24 @@ from private_ate.ledger.binding import Binding, Charge
 from private_ate.ledger.chain import digest
 from private_ate.ledger.cost import BudgetUnits
 from private_ate.ledger.ledger import Also, Ledger, Receipt
-from private_ate.ledger.names import check_analyst, check_name
 from private_ate.ledger.roles import Use
 from private_ate.methods.registry import Method
 from private_ate.privacy.budget import parse_delta
 from private_ate.privacy.levels import has_public_covariates
-from private_ate.release import Release
+from private_ate.release.release import Release
 from private_ate.request import Request
-from private_ate.settings import LedgerNote, with_ledger_note
+from private_ate.settings import LedgerNote
 
 __all__ = [
     "Approval",
     "Bill",
-    "Payer",
     "bill_for",
     "bill_for_columns",
     "binding_of",
     "charge_and_make",
-    "payer_for",
     "person_held",
+    "refuse_uncharged",
 ]
-
 
 Make = Callable[[Callable[[], None]], Release]
 
@@ -104,34 +101,14 @@ class Approval:
     on_release: Also | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Payer:
-    """Where a request is charged: a ledger or its place, a data set, an analyst, a request id."""
-
-    ledger: Ledger | str | Path
-    dataset: str | None
-    request_id: str
-    analyst: str = ""
-    approval: Approval | None = None
-    head: str | None = None  # a hash that the history must hold, or the ledger is an old copy
-
-
 @dataclass(slots=True)
-class ChargeOnce:
+class _ChargeOnce:
     """Charges one request once, and stores its release."""
 
     ledger: Ledger
     charge: Charge
-    approval: Approval | None = None
-    receipt: Receipt | None = field(default=None)
-
-    def find(self) -> Release | None:
-        """Return the release of a request that was answered before; check the rest early."""
-        stored = self.ledger.stored(self.charge)
-        if stored is not None:
-            return Release.from_json(stored)
-        self.ledger.check(self.charge)
-        return None
+    approval: Approval | None
+    receipt: Receipt | None = None
 
     def pay(self) -> None:
         """Charge the ledger; further calls do nothing."""
@@ -184,7 +161,7 @@ class ChargeOnce:
         )
         noted = replace(
             release,
-            settings=with_ledger_note(release.settings, note),
+            settings={**release.settings, "ledger": encode(note)},
             dataset=release.dataset or self.charge.dataset,
         )
         also = None if self.approval is None else self.approval.on_release
@@ -192,30 +169,23 @@ class ChargeOnce:
         return noted
 
 
-def payer_for(request: Request) -> Payer:
-    """Check where a request that names a ledger is to be charged."""
-    ledger, approval = request.ledger, request.approval
-    if not isinstance(ledger, Ledger | str | Path):
+def refuse_uncharged(request: Request) -> None:
+    """Refuse a request that names a ledger which cannot charge it; nothing is opened yet."""
+    if not isinstance(request.ledger, Ledger | str | Path):
         msg = "the ledger is a Ledger, the path of one, or a postgresql:// URL"
         raise ArgumentError(msg)
-    return Payer(
-        ledger,
-        request.dataset,
-        uuid4().hex if request.request_id is None else check_name("request id", request.request_id),
-        "" if request.analyst is None else check_analyst(request.analyst),
-        cast("Approval | None", approval),
-        request.ledger_head,
-    )
+    if request.seed is not None or request.bounds == "from-data":
+        msg = "a ledger keeps private releases only: leave out seed and bounds='from-data'"
+        raise ArgumentError(msg)
 
 
-def person_held(account: Payer, person: str, count: Callable[[], int]) -> int:
+def person_held(request: Request, person: str, count: Callable[[], int]) -> int:
     """Return how many rows a person may have in a data set that is bound.
 
     The ids are read only where the holder named their column public, and hold nobody to more rows
     than the data set is bound to.
     """
-    with _opened(account) as ledger:
-        dataset = _only_dataset(ledger) if account.dataset is None else account.dataset
+    with _opened(request) as (ledger, dataset):
         bound = ledger.roles(dataset).require_person(person, dataset)
         most = count()
         if most > bound:
@@ -228,32 +198,36 @@ def person_held(account: Payer, person: str, count: Callable[[], int]) -> int:
 
 
 @contextmanager
-def _opened(account: Payer) -> Iterator[Ledger]:
-    """Yield the ledger of an account; one that is opened here is closed again."""
-    opened = account.ledger if isinstance(account.ledger, Ledger) else Ledger.open(account.ledger)
+def _opened(request: Request) -> Iterator[tuple[Ledger, str]]:
+    """Yield the ledger of a request and its data set; one that is opened here is closed again."""
+    named = cast("Ledger | str | Path", request.ledger)
+    ledger = named if isinstance(named, Ledger) else Ledger.open(named)
     try:
-        yield opened
+        yield ledger, _only_dataset(ledger) if request.dataset is None else request.dataset
     finally:
-        if opened is not account.ledger:
-            opened.close()
+        if ledger is not named:
+            ledger.close()
 
 
-def charge_and_make(account: Payer, order: Bill, make: Make) -> Release:
+def charge_and_make(request: Request, bill: Bill, make: Make) -> Release:
     """Return the stored release of a repeated request, or charge for a new one and store it."""
-    with _opened(account) as opened:
-        if account.head is not None:
-            opened.verify(account.head)
-        dataset = _only_dataset(opened) if account.dataset is None else account.dataset
-        approval = account.approval
-        if approval is not None and approval.plan != order.plan:
+    with _opened(request) as (ledger, dataset):
+        if request.ledger_head is not None:  # without that entry the ledger is an old copy
+            ledger.verify(request.ledger_head)
+        approval = cast("Approval | None", request.approval)
+        if approval is not None and approval.plan != bill.plan:
             msg = "this is not the plan that was approved; nothing was spent"
             raise LedgerError(msg)
         charge = Charge(
-            dataset, account.request_id, order.plan, order.cost, account.analyst, order.binding,
-            order.use, order.older_plan, "" if approval is None else approval.asked_at,
+            dataset, request.request_id or uuid4().hex, bill.plan, bill.cost,
+            request.analyst or "", bill.binding, bill.use, bill.older_plan,
+            "" if approval is None else approval.asked_at,
         )  # fmt: skip
-        once = ChargeOnce(opened, charge, approval)
-        return once.find() or once.run(make)
+        stored = ledger.stored(charge)
+        if stored is not None:
+            return Release.from_json(stored)
+        ledger.check(charge)  # what the rest would refuse is refused early
+        return _ChargeOnce(ledger, charge, approval).run(make)
 
 
 def binding_of(domain: Domain, table: Columns | None = None) -> Binding:
@@ -299,7 +273,7 @@ def bill_for(
     method: str,
     options: type,
     domain: Domain,
-    outline: Outline[Any] | None,
+    outline: Outline | None,
 ) -> Bill:
     """Say what a request costs and rests on; its plan is the hash of all that was asked.
 

@@ -21,6 +21,7 @@ from typing import (
     Any,
     Final,
     Literal,
+    NamedTuple,
     NoReturn,
     TypeVar,
     Union,
@@ -180,7 +181,7 @@ def _shown(plain: Any) -> Any:  # noqa: ANN401  # whatever JSON knows
 def decode(kind: type[Value], plain: object, what: str, form: str = "JSON") -> Value:
     """Return plain values as a dataclass; an error names the key that does not fit ``what``."""
     try:
-        return cast("Value", _read(kind, plain, "it", strict=True))
+        return cast("Value", _STRICT.read(kind, plain, "it"))
     except _Mismatch as found:
         msg = f"this is not {what} in {form}: {found}"
         raise ArgumentError(msg) from None
@@ -192,17 +193,7 @@ def decode_known(kind: type[Value], plain: object) -> Value:
     Keys that it does not know and entries of another shape are left out, so that values of other
     versions and methods can be read. Every field of ``kind`` has a default.
     """
-    held = entries(plain) or {}
-    found: dict[str, Any] = {}
-    for part in _parts(cast("Any", kind)):
-        for key in part.keys:
-            if key in held:
-                try:
-                    found[part.name] = _read(part.kind, held[key], key, strict=False)
-                except _Mismatch:
-                    continue
-                break
-    return kind(**found)
+    return cast("Value", _Reader(strict=False).fields(kind, entries(plain) or {}, "it"))
 
 
 class _Mismatch(Exception):  # noqa: N818  # never leaves this module
@@ -212,8 +203,7 @@ class _Mismatch(Exception):  # noqa: N818  # never leaves this module
         super().__init__(f"{place} {words}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(NamedTuple):
     """A field of a dataclass as JSON holds it."""
 
     name: str
@@ -241,121 +231,117 @@ def _keys(item: Field[Any]) -> tuple[str, ...]:
     return cast("tuple[str, ...]", item.metadata.get("keys", (item.name,)))
 
 
-def _read(kind: Any, plain: object, place: str, *, strict: bool) -> Any:  # noqa: ANN401, PLR0911  # an answer per kind of type
-    origin, arguments = get_origin(kind), get_args(kind)
-    if origin is Annotated:
-        return _read_annotated(arguments, plain, place, strict=strict)
-    if origin in (Union, UnionType):
-        return _read_union(arguments, plain, place, strict=strict)
-    if origin is Literal:
-        fits = any(type(plain) is type(word) and plain == word for word in arguments)
-        return plain if fits else _refuse(place, f"is not {_listed(arguments)}")
-    if origin is tuple:
-        return tuple(_read_list(arguments, plain, place, strict=strict))
-    if origin is frozenset:
-        return frozenset(_read_list((arguments[0], ...), plain, place, strict=strict))
-    if origin is Mapping:
-        return dict(_read_entries(arguments[1], plain, place, strict=strict))
-    if is_dataclass(kind):
-        return _read_fields(cast("type", kind), plain, place, strict=strict)
-    if kind in (float, Fraction):
-        number = plain if _is_number(plain) else _refuse(place, "is not a number")
-        return Fraction(str(number)) if kind is Fraction else number
-    if kind is int:
-        return plain if type(plain) is int and _is_number(plain) else _refuse(place, _NAMES[int])
-    return plain if kind is Any or type(plain) is kind else _refuse(place, _NAMES[kind])
-
-
-_NAMES: Final[dict[type, str]] = {
+_WORDS: Final[dict[type, str]] = {
     str: "is not a text",
     bool: "is not true or false",
     int: "is not a whole number",
 }
 
 
-def _read_annotated(
-    arguments: tuple[Any, ...], plain: object, place: str, *, strict: bool
-) -> object:
-    kind, *marks = arguments
-    if DECIMAL in marks and _is_number(plain):
-        plain = str(plain)
-    value = _read(kind, plain, place, strict=strict or EXACT in marks)
-    for mark in marks:
-        if isinstance(mark, Rule) and not mark.holds(value):
-            _refuse(place, f"is not {mark.words}")
-    return value
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads plain values by types; one that is not strict leaves out what does not fit."""
 
+    strict: bool
 
-def _read_union(kinds: tuple[Any, ...], plain: object, place: str, *, strict: bool) -> object:
-    """Return the value as the first of the types that it fits; the last says why none does."""
-    if plain is None and NoneType in kinds:
-        return None
-    wanted = [kind for kind in kinds if kind not in (NoneType, Absent, Fraction)] or [Fraction]
-    for kind in wanted[:-1]:
-        try:
-            return _read(kind, plain, place, strict=strict)
-        except _Mismatch:
-            continue
-    return _read(wanted[-1], plain, place, strict=strict)
+    def read(self, kind: Any, plain: object, place: str) -> Any:  # noqa: ANN401, PLR0911  # an answer per kind of type
+        """Return a value of a type; ``place`` says where it stands."""
+        origin, arguments = get_origin(kind), get_args(kind)
+        if origin is Annotated:
+            return self._annotated(arguments, plain, place)
+        if origin in (Union, UnionType):
+            return self._union(arguments, plain, place)
+        if origin is Literal:
+            fits = any(type(plain) is type(word) and plain == word for word in arguments)
+            return plain if fits else _refuse(place, f"is not {' or '.join(map(str, arguments))}")
+        if origin is tuple:
+            return tuple(self._items(arguments, plain, place))
+        if origin is frozenset:
+            return frozenset(self._items((arguments[0], ...), plain, place))
+        if origin is Mapping:
+            return dict(self._entries(arguments[1], plain, place))
+        if is_dataclass(kind):
+            return (
+                plain if isinstance(plain, cast("type", kind)) else self.fields(kind, plain, place)
+            )
+        if kind in (float, Fraction):
+            number = plain if _is_number(plain) else _refuse(place, "is not a number")
+            return Fraction(str(number)) if kind is Fraction else number
+        fits = kind is Any or (type(plain) is kind and (kind is not int or _is_number(plain)))
+        return plain if fits else _refuse(place, _WORDS[kind])
 
-
-def _read_list(
-    kinds: tuple[Any, ...], plain: object, place: str, *, strict: bool
-) -> Iterator[object]:
-    if not isinstance(plain, list | tuple):
-        _refuse(place, "is not a list")
-    held = cast("list[object]", plain)
-    is_open = kinds[-1] is Ellipsis
-    if not is_open and len(held) != len(kinds):
-        _refuse(place, f"is not a list of {len(kinds)}")
-    for number, one in enumerate(held):
-        try:
-            kind = kinds[0] if is_open else kinds[number]
-            yield _read(kind, one, f"{place}[{number}]", strict=strict)
-        except _Mismatch:
-            if strict or not is_open:
-                raise
-
-
-def _read_entries(
-    kind: object, plain: object, place: str, *, strict: bool
-) -> Iterator[tuple[str, object]]:
-    held = entries(plain)
-    if held is None:
-        _refuse(place, "is not an object")
-    for name, one in cast("Mapping[str, object]", held).items():
-        try:
-            yield name, _read(kind, one, f"{place}.{_short(name)}", strict=strict)
-        except _Mismatch:
-            if strict:
-                raise
-
-
-def _read_fields(kind: type, plain: object, place: str, *, strict: bool) -> object:
-    if isinstance(plain, kind):
-        return plain
-    held = entries(plain)
-    if held is None:
-        return _refuse(place, "is not an object")
-    found: dict[str, Any] = {}
-    known: set[str] = set()
-    for part in _parts(kind):
-        known.update(part.keys)
-        key = next((key for key in part.keys if key in held), None)
-        where = part.keys[0] if place == "it" else f"{place}.{part.keys[0]}"
-        if key is None:
-            if part.is_required:
+    def fields(self, kind: Any, plain: object, place: str) -> object:  # noqa: ANN401  # a dataclass
+        """Return a dataclass from the entries of an object."""
+        held = entries(plain)
+        if held is None:
+            return _refuse(place, "is not an object")
+        found: dict[str, Any] = {}
+        for part in _parts(kind):
+            where = part.keys[0] if place == "it" else f"{place}.{part.keys[0]}"
+            given = [key for key in part.keys if key in held]
+            if part.is_required and not given:
                 _refuse(where, "is missing")
-            continue
-        try:
-            found[part.name] = _read(part.kind, held[key], where, strict=strict)
-        except _Mismatch:
-            if strict or part.is_required:
-                raise
-    unknown = next((key for key in held if key not in known), None)
-    if strict and unknown is not None:
-        _refuse(place, f"has no key {_short(unknown)}")
-    return kind(**found)
+            for key in given:
+                try:
+                    found[part.name] = self.read(part.kind, held[key], where)
+                    break
+                except _Mismatch:
+                    if self.strict or part.is_required:
+                        raise
+        known = {key for part in _parts(kind) for key in part.keys}
+        unknown = next((key for key in held if key not in known), None)
+        if self.strict and unknown is not None:
+            _refuse(place, f"has no key {_short(unknown)}")
+        return kind(**found)
+
+    def _annotated(self, arguments: tuple[Any, ...], plain: object, place: str) -> object:
+        kind, *marks = arguments
+        if DECIMAL in marks and _is_number(plain):
+            plain = str(plain)
+        value = (_STRICT if EXACT in marks else self).read(kind, plain, place)
+        for mark in marks:
+            if isinstance(mark, Rule) and not mark.holds(value):
+                _refuse(place, f"is not {mark.words}")
+        return value
+
+    def _union(self, kinds: tuple[Any, ...], plain: object, place: str) -> object:
+        """Return the value as the first of the types that it fits; the last says why none does."""
+        if plain is None and NoneType in kinds:
+            return None
+        wanted = [kind for kind in kinds if kind not in (NoneType, Absent, Fraction)] or [Fraction]
+        for kind in wanted[:-1]:
+            try:
+                return self.read(kind, plain, place)
+            except _Mismatch:
+                continue
+        return self.read(wanted[-1], plain, place)
+
+    def _items(self, kinds: tuple[Any, ...], plain: object, place: str) -> Iterator[object]:
+        if not isinstance(plain, list | tuple):
+            _refuse(place, "is not a list")
+        is_open = kinds[-1] is Ellipsis
+        if not is_open and len(plain) != len(kinds):
+            _refuse(place, f"is not a list of {len(kinds)}")
+        for number, one in enumerate(plain):
+            try:
+                yield self.read(kinds[0] if is_open else kinds[number], one, f"{place}[{number}]")
+            except _Mismatch:
+                if self.strict or not is_open:
+                    raise
+
+    def _entries(self, kind: object, plain: object, place: str) -> Iterator[tuple[str, object]]:
+        held = entries(plain)
+        if held is None:
+            _refuse(place, "is not an object")
+        for name, one in held.items():
+            try:
+                yield name, self.read(kind, one, f"{place}.{_short(name)}")
+            except _Mismatch:
+                if self.strict:
+                    raise
+
+
+_STRICT: Final = _Reader(strict=True)
 
 
 def _refuse(place: str, words: str) -> NoReturn:
@@ -379,10 +365,6 @@ def _whole(text: str) -> int:
     if len(text) > _DIGITS:
         raise ValueError(text)
     return int(text)
-
-
-def _listed(words: tuple[object, ...]) -> str:
-    return " or ".join(map(str, words))
 
 
 def _short(name: str) -> str:

@@ -1,16 +1,15 @@
-"""What a method is asked for: the validated request, and the protocol every method answers."""
+"""What a method is asked for: the validated request."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from fractions import Fraction
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
-from private_ate.arguments import real_number, settle
-from private_ate.domain import Treatment, label_text
-from private_ate.effects.estimate import Estimate
+from private_ate.arguments import check_analyst, check_name, real_number, settle
+from private_ate.domain.column_types import label_text
+from private_ate.domain.treatment import Treatment
 from private_ate.errors import ArgumentError
-from private_ate.ledger.names import check_name
 from private_ate.parameters import (
     Bounds,
     Design,
@@ -22,19 +21,8 @@ from private_ate.parameters import (
 )
 from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import Level, has_public_covariates
-from private_ate.privacy.noise import Noise
-from private_ate.study import MatchingStudy
 
-__all__ = [
-    "Bounds",
-    "Design",
-    "Estimand",
-    "Estimator",
-    "Request",
-    "Target",
-    "among_arm",
-    "options_for",
-]
+__all__ = ["Request", "among_arm", "options_for"]
 
 Options = TypeVar("Options")
 
@@ -107,9 +95,12 @@ class Request:
         for role, name in (
             ("data set", self.dataset),
             ("data set's version", self.dataset_version),
+            ("request id", self.request_id),
         ):
             if name is not None:
                 check_name(role, name)
+        if self.analyst is not None:
+            check_analyst(self.analyst)
         spreads = tuple(
             (name, real_number(f"the standard deviation of {name!r}", value, 1e-150, 1e150))
             for name, value in self.spreads
@@ -195,10 +186,3 @@ def options_for(request: Request, kind: type[Options], method: str) -> Options:
         msg = f"method {method!r} takes {kind.__name__} as options, not {asked}"
         raise ArgumentError(msg)
     return request.options
-
-
-class Estimator(Protocol):
-    """A method: spends exactly the request's ε at the choke point and hands over an estimate."""
-
-    def __call__(self, study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
-        """Estimate the effect."""

@@ -1,23 +1,29 @@
-"""The settings of a release, as the methods write them.
+"""The settings of a release: what methods write, and what readers see of any release.
 
 A method hands over its own frozen dataclass, whose fields are the keys of the JSON in their order.
-Readers see `private_ate.facts.Facts`; nothing outside that module looks a key up by its text.
+Readers see :class:`Facts`, which takes any mapping: releases of older versions and of methods that
+this version does not know have defaults where a key is missing or holds something else. Nothing
+outside this module looks a key up by its text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, cast
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Final, Literal, cast
 
 from private_ate.codec import (
     ABSENT,
+    EXACT,
     NOT_NEGATIVE,
     POSITIVE,
     Absent,
+    Rule,
     at_least,
     decode_known,
     encode,
+    entries,
+    stored_as,
 )
 
 __all__ = [
@@ -28,7 +34,9 @@ __all__ = [
     "ArmsSettings",
     "ColumnSizes",
     "EqualEffects",
+    "Facts",
     "HeadlineNote",
+    "IntervalRule",
     "LedgerNote",
     "OutcomeFacts",
     "SamplingFacts",
@@ -37,9 +45,9 @@ __all__ = [
     "SubgroupNote",
     "SubgroupsNote",
     "by_arm",
-    "plain_settings",
-    "with_declared",
-    "with_ledger_note",
+    "public_use",
+    "settings_of_outcome",
+    "with_notes",
 ]
 
 Pair = tuple[float, float]
@@ -47,6 +55,7 @@ Pair = tuple[float, float]
 
 Text = Annotated[str, at_least(1)]
 ByLabel = Annotated[Mapping[str, float], at_least(3)]  # two arms are treated and control instead
+IntervalRule = Literal["convolved", "in_squares"]  # how noise and sampling are put together
 
 
 class Settings:
@@ -57,35 +66,7 @@ class Settings:
     schema of a release is made from these types and their docstrings (``docs/make_schema.py``).
     ``several_arms`` says whether they are those of three arms or more, or of two.
 
-    Keys that mean the same wherever they occur are described here, once for all methods that have
-    them; a method describes its own keys, or one of these in other words.
-
-    Attributes
-    ----------
-    budget : mapping
-        ε of each step that saw private values.
-    confidence : float
-        Coverage of the intervals.
-    design : str
-        How treatment came about, as declared.
-    estimand : str
-        Whose average effect was asked for.
-    interval_covers : str
-        What the interval covers, and what not; only where one was paid for.
-    left_out_outcome : int
-        Rows without an outcome that were left out, where who lacks one is public.
-    noise_interval_covers : str
-        What the noise interval covers, and what not.
-    notes : list of str
-        Warnings.
-    outcomes : list of objects
-        Several outcomes that were released together, the headline first; absent for one.
-    population : str
-        Whom the effect speaks of.
-    private_weights : object
-        Which sampling weights are in force, and what was released of them; only where any are.
-    rows_per_person : int
-        How many rows one person may have.
+    A method describes its own keys; those that many methods have are described by :class:`Facts`.
     """
 
     __slots__ = ()
@@ -95,10 +76,6 @@ class Settings:
 
     confidence: float
     population: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the settings as values that JSON knows, without those that are absent."""
-        return cast("dict[str, Any]", encode(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,28 +261,6 @@ class ArmsSettings(Settings):
 
     ``methods.effect_tables.estimate_of_quantities`` fills these fields in, and a method leaves them
     out.
-
-    Attributes
-    ----------
-    population : str
-        Whom the effects speak of.
-    noise_interval_covers : str
-        What the noise intervals cover, and what not.
-    headline : object
-        The contrast that is the release's headline.
-    among : str
-        The arm whose units are meant; absent for all units.
-    simultaneous_factor : mapping
-        How much wider than its own interval the one is that covers together with others: with
-        those of all pairs of arms, or with those against the reference.
-    interval_rule : str
-        How noise and sampling were put together: "convolved" for the distribution of their sum,
-        "in_squares" for the root of both squared half-widths; absent without intervals.
-    binary_outcome : bool
-        True where the outcome is declared as binary, so that means are risks; absent otherwise.
-    doses : mapping
-        The ends of each arm's bin, in declared order, where arms are bins of a dose; absent
-        otherwise.
     """
 
     several_arms: ClassVar[bool] = True
@@ -313,7 +268,7 @@ class ArmsSettings(Settings):
     headline: HeadlineNote | Absent = ABSENT
     among: str | Absent = ABSENT
     simultaneous_factor: Mapping[str, float] | Absent = ABSENT
-    interval_rule: Literal["convolved", "in_squares"] | Absent = ABSENT
+    interval_rule: IntervalRule | Absent = ABSENT
     binary_outcome: bool | Absent = ABSENT
     doses: Mapping[str, tuple[float, float]] | Absent = ABSENT
 
@@ -355,38 +310,180 @@ class LedgerNote:
     head: str
     left: float
 
-    @classmethod
-    def of(cls, settings: object) -> LedgerNote | None:
-        """Read the note of a release's settings; None if the release was charged to no ledger."""
-        return decode_known(_Charged, settings).ledger
+
+_SHARE: Final = Rule("between 0 and 1", lambda number: 0 < number < 1)
 
 
 @dataclass(frozen=True, slots=True)
-class _Charged:
-    """What settings say of a ledger."""
+class Facts:
+    """What readers may want to know of a release's settings, whatever method wrote them.
 
+    Attributes
+    ----------
+    estimand : str
+        Whose average effect was asked for.
+    target : str
+        What the weights aim at.
+    adjusted : bool or None
+        Whether covariates were adjusted for, where the method decides that.
+    design : str
+        How treatment came about, as declared.
+    neighbors : int or None
+        Neighbours that a unit was matched with; null where the method did not match.
+    limit : float or None
+        About how often a unit is used at most (K), where overlap limits whom the effect is about.
+    weight_cap, weight_caps : float or None, mapping
+        The largest weight that was allowed; of three arms or more by label.
+    clipped_to : pair of float or None
+        The range that a part of ε bought, where outcomes beyond it were clipped.
+    confidence : float
+        Coverage of the intervals.
+    rows_per_person : int
+        How many rows one person may have.
+    population : str or None
+        Whom the effect speaks of.
+    interval_covers : str or None
+        What the interval covers, and what not; only where one was paid for.
+    noise_interval_covers : str or None
+        What the noise interval covers, and what not.
+    left_out_outcome : int or None
+        Rows without an outcome that were left out, where who lacks one is public.
+    notes : list of str
+        Warnings.
+    budget : mapping
+        ε of each step that saw private values.
+    arms, effective_arms : pair by arm or None
+        Sizes of the arms, and their effective sample sizes.
+    balance : mapping
+        Standardised mean difference of each covariate, before and after weighting.
+    means : pair by arm or None
+        Mean outcomes if all were treated and if none were.
+    is_binary : bool
+        True where the outcome is declared as binary, so that means are risks; absent otherwise.
+    risk_ratio, odds_ratio : float or None
+        The ratios, where they exist.
+    several_arms, several_effective : mapping
+        Of three arms or more: their sizes and effective sizes by label, where they are public.
+    several_shares : mapping
+        Of three arms or more: the share of all units in each, where that was released.
+    doses : mapping
+        The ends of each arm's bin, in declared order, where arms are bins of a dose; absent
+        otherwise.
+    arm_balance : mapping
+        Of three arms or more: the standardised mean of each covariate in each arm, before and
+        after weighting; a pair's difference is that of its arms.
+    headline : object
+        Of three arms or more: the contrast that is the release's headline.
+    among : str
+        The arm whose units are meant; absent for all units.
+    simultaneous_factor : mapping
+        How much wider than its own interval the one is that covers together with others: with
+        those of all pairs of arms, or with those against the reference.
+    interval_rule : str
+        How noise and sampling were put together: "convolved" for the distribution of their sum,
+        "in_squares" for the root of both squared half-widths; absent without intervals.
+    path : str or None
+        How much a method of several arms adjusted, where released sizes decide that.
+    subgroups : object
+        How effects in subgroups came about; only where they were asked for.
+    outcomes : list of objects
+        Several outcomes that were released together, the headline first; absent for one.
+    sampling : object
+        Which sampling weights are in force, and what was released of them; only where any are.
+    column_labels : mapping
+        What columns are called in reports, where somebody declared it.
+    ledger : object
+        Where the release was charged; only with a ledger.
+    """
+
+    estimand: Text = "ate"
+    target: Text = "balance"
+    adjusted: bool | None = None
+    design: Text = "unknown"
+    neighbors: Annotated[int, POSITIVE] | None = None
+    limit: float | None = field(default=None, metadata=stored_as("matching_limit_K"))
+    weight_cap: float | None = None
+    weight_caps: ByLabel = field(default_factory=dict, metadata=stored_as("weight_cap"))
+    clipped_to: Pair | None = None
+    confidence: Annotated[float, _SHARE] = 0.95
+    rows_per_person: Annotated[int, POSITIVE] = 1
+    population: str | None = None
+    interval_covers: str | None = None
+    noise_interval_covers: str | None = None
+    left_out_outcome: Annotated[int, NOT_NEGATIVE] | None = None
+    notes: tuple[str, ...] = ()
+    budget: Mapping[str, float] = field(default_factory=dict)
+    arms: Annotated[ArmCounts, EXACT] | None = None
+    effective_arms: Annotated[ArmNumbers, EXACT] | None = None
+    balance: Mapping[str, Pair] = field(default_factory=dict)
+    means: Annotated[ArmNumbers, EXACT] | None = None
+    is_binary: bool = field(default=False, metadata=stored_as("binary_outcome"))
+    risk_ratio: float | None = None
+    odds_ratio: float | None = None
+    several_arms: Annotated[Mapping[str, int], EXACT, at_least(3)] = field(
+        default_factory=dict, metadata=stored_as("arms")
+    )
+    several_effective: ByLabel = field(default_factory=dict, metadata=stored_as("effective_arms"))
+    several_shares: ByLabel = field(default_factory=dict, metadata=stored_as("arm_shares"))
+    doses: Mapping[str, Pair] = field(default_factory=dict)
+    arm_balance: Mapping[str, Mapping[str, Pair]] = field(default_factory=dict)
+    headline: HeadlineNote | None = None
+    among: str | None = None
+    simultaneous_factor: Mapping[str, float] = field(default_factory=dict)
+    interval_rule: IntervalRule | None = None
+    path: str | None = None
+    subgroups: SubgroupsNote | None = None
+    outcomes: tuple[OutcomeFacts, ...] = ()
+    sampling: SamplingFacts | None = field(
+        default=None, metadata=stored_as("sampling_weights", "private_weights")
+    )
+    column_labels: Mapping[str, str] = field(default_factory=dict)
     ledger: LedgerNote | None = None
 
+    @classmethod
+    def of(cls, settings: object) -> Facts:
+        """Read the settings of any release; what is missing or of another shape is the default."""
+        held, known = entries(settings) or {}, decode_known(cls, settings)
+        same = held.get("equals_difference_in_means") is True
+        return replace(
+            known,
+            adjusted=False if same else known.adjusted,
+            is_binary=known.is_binary or "risk_ratio" in held,
+        )
 
-def plain_settings(settings: Settings | Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a method handed over as a plain mapping."""
-    return cast("dict[str, Any]", encode(settings))
 
+def public_use(settings: object) -> tuple[int, tuple[str, ...]] | None:
+    """Return the rows of one person and the names in the balance table, which are public.
 
-def with_ledger_note(settings: Mapping[str, Any], note: LedgerNote) -> dict[str, Any]:
-    """Return the settings of a release that was charged to a ledger."""
-    return {**settings, "ledger": encode(note)}
-
-
-def with_declared(
-    settings: Settings | Mapping[str, Any], *, binary: bool, labels: Mapping[str, str]
-) -> Settings | Mapping[str, Any]:
-    """Return what a method handed over with what was declared for readers of the release.
-
-    Whether the headline's outcome is binary, and labels of columns; without either nothing is said.
+    Strictly: None if these are not the settings of a release.
     """
-    declared = {
-        **({"binary_outcome": True} if binary else {}),
-        **({"column_labels": dict(labels)} if labels else {}),
-    }
-    return {**plain_settings(settings), **declared} if declared else settings
+    if not isinstance(settings, Mapping):
+        return None
+    rows = settings.get("rows_per_person", 1)
+    balance = settings.get("balance") or {}
+    if type(rows) is not int or not isinstance(balance, Mapping):
+        return None
+    return rows, tuple(balance)
+
+
+def settings_of_outcome(settings: Mapping[str, Any], column: str) -> dict[str, Any]:
+    """Return the settings with the tests of equal effects of one of several outcomes."""
+    own = next((one for one in Facts.of(settings).outcomes if one.column == column), None)
+    held = settings.get("subgroups")
+    if own is None or not isinstance(held, Mapping):
+        return dict(settings)
+    tests = [] if own.equal_effects is ABSENT else encode(own.equal_effects)
+    return {**settings, "subgroups": {**held, "equal_effects": tests}}
+
+
+def with_notes(
+    settings: Settings | Mapping[str, Any], notes: tuple[str, ...]
+) -> Settings | Mapping[str, Any]:
+    """Return what a method handed over with more notes, after its own and in their place."""
+    if not notes:
+        return settings
+    if isinstance(settings, Settings) and hasattr(settings, "notes"):
+        method: Any = settings  # a frozen dataclass, as every class of settings is
+        return cast("Settings", replace(method, notes=(*Facts.of(settings).notes, *notes)))
+    plain = cast("dict[str, Any]", encode(settings))
+    return {**plain, "notes": [*Facts.of(plain).notes, *notes]}

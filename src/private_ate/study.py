@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from operator import add
 from typing import Final, Protocol, Self, TypeVar
 
 import numpy as np
@@ -20,6 +21,7 @@ from private_ate.domain import Domain, Outcome
 
 __all__ = [
     "ALL_PRESENT",
+    "Added",
     "ArmSizes",
     "Block",
     "Grouping",
@@ -38,6 +40,23 @@ class Summable(Protocol):
     """A value of sums over rows: two of them add up to the sums over both sets of rows."""
 
     def __add__(self, other: Self, /) -> Self: ...
+
+
+class Added:
+    """A dataclass of sums over rows, added field by field.
+
+    A field whose metadata have ``add`` is joined by that function of two values instead.
+    """
+
+    __slots__ = ()
+
+    def __add__(self, other: Self) -> Self:
+        """Add up the sums over two sets of rows."""
+        added = (
+            one.metadata.get("add", add)(getattr(self, one.name), getattr(other, one.name))
+            for one in fields(self)  # type: ignore[arg-type]  # dataclasses inherit from it
+        )
+        return type(self)(*added)
 
 
 S = TypeVar("S", bound=Summable)
@@ -346,28 +365,19 @@ class MatchingStudy(Study, Protocol):
         """Return a view with one of several outcomes alone, by its place among those declared."""
 
     def pool(self, coefficients: npt.NDArray[np.float64]) -> MatchPool:
-        """Order the rows along the propensity score of a logistic model."""
+        """Order the rows along the propensity score of a logistic model, or along every arm's.
 
-    def arm_pool(self, coefficients: npt.NDArray[np.float64]) -> MatchPool:
-        """Order the rows along each arm's probability by a multinomial model, shape (K, d + 1)."""
+        Coefficients have shape (d + 1,) for two arms, or (K, d + 1) of a multinomial model.
+        """
 
     def noisy_pool(
         self,
         coefficients: npt.NDArray[np.float64],
         score_bits: int,
         score_noise: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.generic]],
-        treatment_noise: Callable[[npt.NDArray[np.bool_]], npt.NDArray[np.bool_]],
-    ) -> MatchPool:
-        """Order the rows along noisy scores, with arms as the noisy treatment says."""
-
-    def noisy_arm_pool(
-        self,
-        coefficients: npt.NDArray[np.float64],
-        score_bits: int,
-        score_noise: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.generic]],
         arm_noise: Callable[[Codes], Codes],
     ) -> MatchPool:
-        """Order the rows along noisy scores of every arm, shape (K, n), in noisy arms."""
+        """Order the rows along noisy scores, shape (n,) or (K, n), with arms as noisy codes say."""
 
     def fold_with(
         self,

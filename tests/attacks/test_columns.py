@@ -28,7 +28,7 @@ from private_ate import (
     plan_ate,
 )
 from private_ate.data.encoding import encode_arms, encode_covariates, encode_outcome
-from private_ate.data.tables import read_table
+from private_ate.data.files import read_table
 from private_ate.domain import Outcome
 from private_ate.errors import ArgumentError, RecordsError, SchemaError, UndeclaredError
 

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from private_ate import CsvFile, Domain, Interval, Treatment, estimate_ate
-from private_ate.data.csv_records import count_records, read_header, read_lines
-from private_ate.data.streams import open_table
+from private_ate.data.csv_file import count_records, read_header, read_lines
+from private_ate.data.files import open_table
 
 HEADER = "größe,t,y"
 # By the encoding that is said, if any: the mark, how the header is written, the bytes of a unit.

@@ -22,16 +22,17 @@ from private_ate.baselines.synthesis.records import RecordCoding
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import NumericRangeError
-from private_ate.methods.blocks.compare import compare_arms_as_they_are
+from private_ate.methods.blocks.compare import Forms, compare_arms_as_they_are
 from private_ate.methods.blocks.counts import Counts, Subgroups, release_counts
 from private_ate.methods.calibrated.clipping import release_range
-from private_ate.models.standardization import Scaling, noise_bits, release_scaling
+from private_ate.models.private_score import Scaling, release_scaling
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import (
     MOST_ROWS,
     MOST_SORTED_ROWS,
     OUTCOME_STEPS,
+    noise_bits,
     quantize_weights,
     require_rows,
     weighted_sum,
@@ -176,7 +177,7 @@ STEPS = {
     "compared": lambda study, noise: compare_arms_as_they_are(
         [study],
         Subgroups(),
-        Counts(np.array([[5e8, 5e8]]), 1.0),
+        Forms.of(Counts(np.array([[5e8, 5e8]]), 1.0)),
         noise,
         means=Fraction(1),
         effect=Fraction(1),

@@ -188,7 +188,7 @@ def test_names_that_could_be_mistaken_are_refused(path, caps):
     "name", ["Ann", "Zoë Müller", "Анна Жукова", "Γιώργος", "李娜", "Anna 李", "山田 はな", "R2-D2"]
 )
 def test_names_in_one_alphabet_are_names(path, name):
-    from private_ate.ledger.names import fold_name
+    from private_ate.arguments import fold_name
 
     ledger = Ledger.create(path, "trial", epsilon="1", caps={name: "0.1"})
     spend(ledger, "one", name.upper())

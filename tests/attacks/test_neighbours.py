@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from private_ate.api import METHODS, estimate_study
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
+from private_ate.methods.published.matching import ScoreNoise
 from private_ate.methods.published.method import PublishedOptions
-from private_ate.methods.published.regression import ScoreNoise
-from private_ate.models.logistic import fit_logistic_obliviously
+from private_ate.models.propensity import fit_propensity_obliviously
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.request import Request
 from replay import Recording, check_releases, moved_share
@@ -159,7 +159,7 @@ def test_rows_per_person_multiply_every_sensitivity_at_label_level():
 def test_rows_per_person_multiply_every_sensitivity_at_sample_level():
     """The grids of weights and scores follow their noise, so both are compared in real units."""
     study = draw_study(np.random.default_rng(3), 50, 2)
-    fitted = fit_logistic_obliviously(study, 0.01).coefficients
+    fitted = fit_propensity_obliviously(study, 0.01, 2).coordinates
     declared = {}
     for rows in (1, 4):
         recording = Recording()

@@ -21,10 +21,8 @@ from private_ate import (
     estimate_ate,
 )
 from private_ate.cli.app import app
-from private_ate.data.csv_file import CsvFile
-from private_ate.data.csv_records import count_records, read_header, read_lines
-from private_ate.data.files import read_file
-from private_ate.data.streams import StreamedTable, open_table
+from private_ate.data.csv_file import CsvFile, count_records, read_header, read_lines
+from private_ate.data.files import StreamedTable, open_table, read_table
 from private_ate.engines.local import LocalStudy
 
 PAIRS = 2_000
@@ -59,7 +57,7 @@ def streamed_table(path, chunk):
 
 def texts(path, chunk):
     """Return the fields of all rows, the same in memory and streamed."""
-    frame, _ = read_file(path)
+    frame = read_table(path).frame.to_native()
     assert frame.equals(pl.concat(read_lines(CsvFile(path), chunk)))
     return frame
 

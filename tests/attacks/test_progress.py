@@ -12,8 +12,7 @@ from private_ate.baselines.privsyn import PrivSynOptions
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.methods.blocks.method import BlocksOptions
-from private_ate.models.private_logistic import LogisticObjective
-from private_ate.models.standardization import Scaling
+from private_ate.models.private_score import Scaling, ScoreObjective
 from private_ate.privacy.objective import ObjectiveCalibration
 from private_ate.request import Request
 
@@ -35,15 +34,15 @@ def passes_of(misled, monkeypatch):
     """Return what a callback hears while a model is fitted, and how many passes there were."""
     told, passes = [], []
     study = deceiving_study(misled, lambda *news: told.append(news))
-    objective = LogisticObjective(study, Scaling(np.full(4, 2.0), np.full(4, -1.0)))
+    objective = ScoreObjective(study, Scaling(np.full(4, 2.0), np.full(4, -1.0)))
     tilt = ObjectiveCalibration.of(objective, 1, Fraction(2)).perturbation([Fraction(0)] * 5)
-    honest = LogisticObjective._state
+    honest = ScoreObjective._state
 
     def counted(*arguments):
         passes.append(1)
         return honest(*arguments)
 
-    monkeypatch.setattr(LogisticObjective, "_state", counted)
+    monkeypatch.setattr(ScoreObjective, "_state", counted)
     objective.minimize(tilt)
     monkeypatch.undo()
     return told, len(passes)

@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-import private_ate.integrations.sklearn
+import private_ate.sklearn
 from private_ate import BudgetError, DomainError, Ledger
 from private_ate.sklearn import PrivateATE
 
@@ -39,13 +39,13 @@ def records():
 def releases(monkeypatch):
     """Every release that is made through the estimator, whatever happens to it later."""
     made = []
-    door = private_ate.integrations.sklearn.estimate_ate
+    door = private_ate.sklearn.estimate_ate
 
     def watched(*arguments, **asked):
         made.append(door(*arguments, **asked))
         return made[-1]
 
-    monkeypatch.setattr(private_ate.integrations.sklearn, "estimate_ate", watched)
+    monkeypatch.setattr(private_ate.sklearn, "estimate_ate", watched)
     return made
 
 

@@ -12,9 +12,9 @@ import pytest
 from studies import make_study
 
 from private_ate.baselines.steps import Budget, release_vector
-from private_ate.methods.published import regression
-from private_ate.methods.published.regression import ScoreNoise, release_coefficients
-from private_ate.models.logistic import SOLVER_GRADIENT, LogisticFit
+from private_ate.methods.published import matching
+from private_ate.methods.published.matching import ScoreNoise, release_model
+from private_ate.models.propensity import SOLVER_GRADIENT, PropensityModel
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.objective import ObjectiveCalibration
@@ -54,10 +54,10 @@ def test_weights_that_round_apart_stay_within_what_is_declared(monkeypatch, rows
     for recording, weights in zip(
         (first, second), straddling(distance, grid, dimension), strict=True
     ):
-        fit = LogisticFit(weights, 0.0)
-        monkeypatch.setattr(regression, "fit_logistic_obliviously", lambda *_, fit=fit: fit)
+        fit = PropensityModel.from_coordinates(weights, 2)
+        monkeypatch.setattr(matching, "fit_propensity_obliviously", lambda *_, fit=fit: fit)
         noise = Noise(SeededEntropy(1), recording)
-        release_coefficients(study, RIDGE, Fraction(1), rows, noise)
+        release_model(study, RIDGE, Fraction(1), rows, noise)
 
     assert broken_promises(first, second) == []
     moved = moved_share(first.calls[0], second.calls[0]) * first.spends[0].sensitivity[0]
@@ -69,7 +69,7 @@ def test_the_declared_steps_of_the_weights_are_those_of_the_proof(rows):
     study, recording = make_study(), Recording()
     dimension = study.dimension + 1
 
-    release_coefficients(study, RIDGE, Fraction(1), rows, Noise(SeededEntropy(1), recording))
+    release_model(study, RIDGE, Fraction(1), rows, Noise(SeededEntropy(1), recording))
 
     distance = Fraction(weights_sensitivity(study.size, dimension, RIDGE, rows))
     grid = Fraction(2) ** (math.floor(math.log2(distance)) - 20)

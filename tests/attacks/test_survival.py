@@ -10,9 +10,9 @@ import pytest
 
 from private_ate import ArgumentError
 from private_ate.api import METHODS, estimate_study
-from private_ate.methods.survival import label
-from private_ate.methods.survival.cells import cells_of
+from private_ate.methods.survival import first_step
 from private_ate.methods.survival.curves import Hazards, code_tables, pseudo_table
+from private_ate.methods.survival.first_step import cells_of
 from private_ate.methods.survival.method import estimate_survival
 from private_ate.privacy.metrics import Metric
 from private_ate.request import Request
@@ -127,9 +127,9 @@ def test_every_record_has_a_cell_and_a_pseudo_value(quantity):
 
 def test_a_histogram_with_the_noise_of_one_move_would_be_found_out(monkeypatch):
     study, request = survival_study(3), Request("label", Fraction(1))
-    honest = label.release_cells
+    honest = first_step.release_cells
     monkeypatch.setattr(
-        label, "release_cells", lambda *args, **kw: honest(*args, **{**kw, "moves": 1})
+        first_step, "release_cells", lambda *args, **kw: honest(*args, **{**kw, "moves": 1})
     )
     other = with_record(study, 0, 9e9, False)
     study = with_record(study, 0, 0.0, True)

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from private_ate import Categories, Domain, Interval
-from private_ate.data.tables import read_table
+from private_ate.data.files import read_table
 from private_ate.engines.local import LocalStudy
 
 

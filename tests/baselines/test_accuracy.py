@@ -11,7 +11,7 @@ from private_ate.baselines.doubly_robust import DoublyRobustOptions
 from private_ate.baselines.ipw import IpwOptions
 from private_ate.baselines.smooth_matching import SmoothMatchingOptions
 from private_ate.engines.local import LocalStudy
-from private_ate.models.logistic import fit_logistic
+from private_ate.models.propensity import fit_propensity
 
 # Reference figures were made with 60 to 80 runs on other draws of the same design; a mean of 150
 # absolute errors is known to about 7 %, theirs to about 10 %, so 30 % separates right from wrong.
@@ -41,7 +41,7 @@ def errors(study, truth, method, options, epsilon, runs):
 
 
 def matched(study):
-    pool = study.public().pool(fit_logistic(study.public(), 1 / study.size).coefficients)
+    pool = study.public().pool(fit_propensity(study.public(), 1 / study.size).coordinates)
     weights = pool.match_sharing_ties(5)
     return study.effect(weights) * study.domain.bounds.width / study.size
 

@@ -16,9 +16,7 @@ from private_ate.api import METHODS, estimate_study
 from private_ate.audit.replay import Recording
 from private_ate.baselines.steps import balancing_weights
 from private_ate.engines.local import LocalStudy
-from private_ate.models.private_balancing import BalancingObjective, loss_bounds_of, row_losses
-from private_ate.models.private_logistic import PrivateFit
-from private_ate.models.standardization import Scaling
+from private_ate.models.private_score import Scaling, ScoreObjective, loss_bounds_of, row_losses
 from private_ate.privacy.objective import ObjectiveCalibration, Perturbation
 from private_ate.request import Request
 from replaced_records import assert_promises_hold
@@ -115,7 +113,7 @@ def test_the_density_ratio_of_neighbours_stays_within_the_budget(seed, estimand,
     densities = []
     for covariates, arm in ((corners, treated), (other, changed)):
         study = LocalStudy(DOMAIN, covariates, arm, np.zeros(rows, np.int32))
-        objective = BalancingObjective(study, PLAIN, estimand, least)
+        objective = ScoreObjective(study, PLAIN, estimand, least)
         law = ObjectiveCalibration.of(objective, 1, Fraction(1))
         sums = objective.sums(study, weights, curved=True)
         linear = -sums.gradient - law.ridge * weights
@@ -135,7 +133,7 @@ def test_the_budget_of_the_fit_is_attained_so_that_no_smaller_noise_would_do():
     for corner, arm in ((1.0, True), (0.0, False)):
         covariates = np.array([[1.0], [corner]])
         study = LocalStudy(DOMAIN, covariates, np.array([arm]), np.zeros(1, np.int32))
-        objective = BalancingObjective(study, PLAIN, "ate", 0.1)
+        objective = ScoreObjective(study, PLAIN, "ate", 0.1)
         law = ObjectiveCalibration.of(objective, 1, Fraction(1))
         sums = objective.sums(study, point, curved=True)
         radius = np.abs(sums.gradient + law.ridge * point).max() / float(law.radius_unit)
@@ -154,7 +152,7 @@ def test_a_unit_of_the_whole_epsilon_would_lose_more_than_that():
     moved, logs = [], []
     for arm in (True, False):
         study = LocalStudy(domain, np.zeros((0, 1)), np.array([arm]), np.zeros(1, np.int32))
-        objective = BalancingObjective(study, plain, "ate", 0.1)
+        objective = ScoreObjective(study, plain, "ate", 0.1)
         law = ObjectiveCalibration.of(objective, 1, Fraction(1))
         sums = objective.sums(study, knot, curved=True)
         moved.append(sums.gradient[0])
@@ -193,7 +191,7 @@ def test_a_record_of_the_largest_weight_moves_the_sums_by_the_whole_sensitivity(
 def test_both_walks_arrive_where_the_gradient_vanishes(seed, estimand):
     rng = np.random.default_rng(seed)
     study = draw_study(int(rng.integers(100)), 60)
-    objective = BalancingObjective(study, PLAIN, estimand, 0.1)
+    objective = ScoreObjective(study, PLAIN, estimand, 0.1)
     perturbation = Perturbation(30 * rng.standard_normal(3), 20.0, 1e-8)
     found = objective.minimize(perturbation)
     start = rng.standard_normal(3)
@@ -204,10 +202,10 @@ def test_both_walks_arrive_where_the_gradient_vanishes(seed, estimand):
 
 
 def test_where_newtons_steps_do_not_arrive_the_other_walk_does(monkeypatch):
-    objective = BalancingObjective(draw_study(2, 60), PLAIN, "ate", 0.1)
+    objective = ScoreObjective(draw_study(2, 60), PLAIN, "ate", 0.1)
     perturbation = Perturbation(np.array([40.0, -30.0, 5.0]), 20.0, 1e-8)
     expected = objective.minimize(perturbation)
-    monkeypatch.setattr(PrivateFit, "_newton", lambda _self, _rows, state, *_, **__: state)
+    monkeypatch.setattr(ScoreObjective, "_newton", lambda _self, _rows, state, *_, **__: state)
 
     assert objective.minimize(perturbation) == pytest.approx(expected, abs=1e-8)
 
@@ -216,7 +214,7 @@ def test_a_loss_without_a_floor_has_its_minimiser_bounded_by_its_slope():
     # Linear beyond the knots, so that the loss falls for ever: the logistic bound does not hold.
     rows = 4000
     study = LocalStudy(DOMAIN, np.ones((2, rows)), np.ones(rows, bool), np.zeros(rows, np.int32))
-    objective = BalancingObjective(study, PLAIN, "att", 0.1)
+    objective = ScoreObjective(study, PLAIN, "att", 0.1)
     law = ObjectiveCalibration.of(objective, 1, Fraction(1))
     found = np.linalg.norm(objective.minimize(Perturbation(np.zeros(3), law.ridge, 1e-6)))
 

@@ -19,7 +19,10 @@ SCRIPTS = Path(__file__).parents[2] / "benchmarks"
 ONE = " --sizes 800 --studies 1 --draws 1"
 # The arguments of each script that make it small; `{}` is a folder for what it writes.
 SMALLEST = {
-    "ablation.py": ("--families rules-1,three-arms --size 1500 --epsilons 2 --partitions 1",),
+    "ablation.py": (
+        "--families rules-1,three-arms --size 1500 --epsilons 2 --partitions 1",
+        "--level label --families linear,three-arms --size 300 --dimension 5 --epsilons 1",
+    ),
     "accuracy.py": ("--families linear,three-arms,quiet-binary --epsilons 2 --dimension 5" + ONE,),
     "accuracy_arms.py": (
         "--table errors --rows 3x1000 --epsilons 1 --studies 1 --file {}/arms.jsonl",

@@ -22,14 +22,14 @@ from private_ate import (
     estimate_ate,
 )
 from private_ate.baselines.blocking import Strata, count_cells
-from private_ate.data.tables import read_table
+from private_ate.data.files import read_table
 from private_ate.engines.local import LocalStudy
 from private_ate.engines.spark import SparkStudy, _add_up
-from private_ate.engines.spark_columns import SparkColumns, is_spark_frame
+from private_ate.engines.spark_table import SparkColumns, is_spark_frame
 from private_ate.errors import RecordsError
 from private_ate.models.folds import Total
-from private_ate.models.logistic import fit_logistic
-from private_ate.models.standardization import Scaling, _moments
+from private_ate.models.private_score import Scaling, _moments
+from private_ate.models.propensity import fit_propensity
 
 ROWS = 20_000
 SAME_FIT = 1e-10  # both fits stop at a gradient of 1e-10; order of additions does the rest
@@ -83,7 +83,7 @@ def test_integer_sums_are_the_same_bit_by_bit_however_rows_are_partitioned(clust
 
 
 def test_the_logistic_fit_agrees_to_ten_digits_however_rows_are_partitioned(cluster, local):
-    fits = [fit_logistic(study.public(), 1 / ROWS).coefficients for study in (cluster, local)]
+    fits = [fit_propensity(study.public(), 1 / ROWS).coordinates for study in (cluster, local)]
 
     assert np.abs(fits[0] - fits[1]).max() <= SAME_FIT
 
@@ -244,11 +244,11 @@ def test_a_block_that_cannot_be_encoded_is_a_number_and_no_words(session, tmp_pa
         message = f"cannot encode {SECRET}"
         raise ValueError(message)
 
-    from private_ate.engines import spark, spark_lines
+    from private_ate.engines import spark, spark_table
 
-    monkeypatch.setattr(spark_lines, "encode_rows", fail)
+    monkeypatch.setattr(spark_table, "encode_rows", fail)
     table = read_table(write_small(tmp_path / "a.parquet"))
-    assert spark_lines.encode_block(table, SMALL) == (-1, b"")
+    assert spark_table.encode_block(table, SMALL) == (-1, b"")
     blocks = session.sparkContext.parallelize([(3, b""), (-1, b""), (5, b"")], 2)
     assert spark._places(blocks) == (-1, ())
 

@@ -7,10 +7,10 @@ import pytest
 pytest.importorskip("pyspark")
 
 from private_ate import Domain, Interval, Treatment, estimate_ate
-from private_ate.data.tables import read_table
+from private_ate.data.files import read_table
 from private_ate.engines.local import LocalStudy
 from private_ate.engines.spark import SparkStudy
-from private_ate.engines.spark_columns import SparkColumns
+from private_ate.engines.spark_table import SparkColumns
 from private_ate.methods.blocks.partition import Shuffle
 
 ROWS, EFFECT = 30_000, 0.1

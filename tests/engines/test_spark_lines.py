@@ -9,10 +9,10 @@ import pytest
 pytest.importorskip("pyspark")
 
 from private_ate import Categories, CsvFile, Domain, Interval, SchemaError, Treatment, estimate_ate
-from private_ate.data.tables import read_table
+from private_ate.data.files import read_table
 from private_ate.engines.local import LocalStudy
 from private_ate.engines.spark import SparkStudy
-from private_ate.engines.spark_columns import read_frame
+from private_ate.engines.spark_table import read_frame
 
 ROWS = 40_000
 PARTITION_BYTES = 200_000

@@ -31,8 +31,13 @@ from private_ate import (
     estimate_ate,
 )
 from private_ate.cli.app import app
-from private_ate.data.files import read_schema, without_words
-from private_ate.data.streams import StreamedTable, open_schema, open_table
+from private_ate.data.files import (
+    StreamedTable,
+    open_schema,
+    open_table,
+    read_schema,
+    without_words,
+)
 from private_ate.engines.local import LocalStudy
 from workbooks import write_workbook
 

@@ -6,10 +6,7 @@ import pkgutil
 import private_ate
 
 # Modules that say how to install what they need, where it is not installed.
-NEED_AN_EXTRA = {
-    "private_ate.dowhy", "private_ate.integrations.dowhy",
-    "private_ate.sklearn", "private_ate.integrations.sklearn",
-}  # fmt: skip
+NEED_AN_EXTRA = {"private_ate.dowhy", "private_ate.sklearn"}
 
 
 def test_every_module_can_be_imported():

@@ -19,10 +19,11 @@ from private_ate.experiments import arms
 from private_ate.experiments.arms import ARM_STYLES
 from private_ate.methods.composition import AXES, COMPOSES, refuse_gaps, takes
 from private_ate.methods.registry import AUTO, is_default
+from private_ate.parameters import Estimand, Target
 from private_ate.privacy.levels import Level, has_public_covariates, private_part
 from private_ate.release.metadata import ReleasedEstimand
 from private_ate.report import phrasing, text
-from private_ate.request import Estimand, Request, Target
+from private_ate.request import Request
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "private_ate"

@@ -144,9 +144,8 @@ def test_every_mechanism_states_neighbours_and_cost():
 def test_every_release_step_of_the_published_method_states_its_privacy():
     steps = {
         "effect": ("release_arm_sums",),
-        "matching": ("match_similar_units",),
+        "matching": ("match_similar_units", "release_model", "ScoreNoise.add"),
         "method": ("private_ate_at_label_level", "private_ate_at_sample_level"),
-        "regression": ("release_coefficients", "release_multinomial", "ScoreNoise.add"),
     }
     for home, name in ((home, name) for home, names in steps.items() for name in names):
         module = importlib.import_module(f"private_ate.methods.published.{home}")

@@ -14,7 +14,7 @@ from private_ate import ArgumentError
 from private_ate.cli.app import app
 from private_ate.parameters import PARAMETERS, REQUIRED, SAME, checked, keywords_of, parameters_of
 from private_ate.request import Request
-from private_ate.service.question import Question
+from private_ate.service.policy import Question
 
 ROOT = Path(__file__).resolve().parents[2]
 # What a door asks that is no parameter of an estimate.
@@ -68,7 +68,7 @@ def of_r():
 
 def of_class(module):
     """Return the arguments of a class from its source: what it inherits may not be installed."""
-    tree = ast.parse((ROOT / f"src/private_ate/integrations/{module}.py").read_text("utf-8"))
+    tree = ast.parse((ROOT / f"src/private_ate/{module}.py").read_text("utf-8"))
     made = next(node for node in ast.walk(tree) if getattr(node, "name", "") == "__init__")
     names = [one.arg for one in made.args.kwonlyargs]
     return {

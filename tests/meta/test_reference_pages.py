@@ -65,8 +65,8 @@ def keys_of_a_domain():
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "_only"
     ]
-    lists = [node.value for node in ast.walk(tree) if isinstance(node, ast.Assign)
-             and getattr(node.targets[0], "id", "") == "keys"]  # fmt: skip
+    lists = [node.value for node in ast.walk(tree) if isinstance(node, ast.AnnAssign)
+             and getattr(node.target, "id", "").endswith("_KEYS")]  # fmt: skip
     return {
         item.value
         for part in [*(call.args[2] for call in calls), *lists]

@@ -37,8 +37,7 @@ ALLOWED_NAMES = {
     ("methods/calibrated/settings.py", "worth"): "a key of released settings",
     ("cli/flags.py", "get_params"): "replaces a method of click",
     ("engines/spark.py", "batch"): "a record batch of Arrow",
-    ("engines/spark_lines.py", "batch"): "a record batch of Arrow",
-    ("engines/spark_public.py", "batch"): "a record batch of Arrow",
+    ("engines/spark_table.py", "batch"): "a record batch of Arrow",
     ("service/web/authentication.py", "Buckets"): "token buckets limit the rate of requests",
 }
 ALLOWED_PROSE = {

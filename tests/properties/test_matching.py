@@ -12,7 +12,7 @@ from oracles import match_within_limits, share_ties
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalPool, LocalStudy, LocalWeights
 from private_ate.engines.matching import ScoreOrder
-from private_ate.methods.published.limits import plan_limits
+from private_ate.methods.published.effect import plan_limits
 from private_ate.privacy.quantization import OUTCOME_STEPS, WEIGHT_BITS
 from private_ate.study import ArmSizes
 

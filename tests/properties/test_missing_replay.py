@@ -10,7 +10,7 @@ import replay
 from private_ate.domain import Domain, Interval, Outcome
 from private_ate.engines.local import LocalStudy
 from private_ate.methods.blocks.method import BlocksOptions, estimate_blocks
-from private_ate.methods.calibrated import observed_means
+from private_ate.methods.calibrated import private
 from private_ate.methods.calibrated.method import estimate_calibrated
 from private_ate.methods.calibrated.options import CalibratedOptions
 from private_ate.privacy.noise import Noise
@@ -108,7 +108,7 @@ def test_a_weight_that_counts_for_more_than_its_share_is_found(monkeypatch):
 
 
 def test_a_share_that_is_told_without_noise_is_found(monkeypatch):
-    honest = observed_means.release_observed_means
+    honest = private.release_observed_means
 
     def peeking(sums, largest, kept, size, *, epsilon, rows, noise):
         exact = sums[1][1] / (1 << 24) / size

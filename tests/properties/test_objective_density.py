@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
-from private_ate.models.private_logistic import LogisticObjective
-from private_ate.models.standardization import Scaling
+from private_ate.models.private_score import Scaling, ScoreObjective
 from private_ate.privacy.objective import ObjectiveCalibration, Perturbation
 
 DIMENSION = 3
@@ -23,7 +22,7 @@ def objective_of(features, treated):
     study = LocalStudy(
         Domain("t", ("y", Interval(0, 1)), names), covariates, np.asarray(treated, bool), None
     )
-    return LogisticObjective(study, Scaling(np.full(DIMENSION, 2.0), np.full(DIMENSION, -1.0)))
+    return ScoreObjective(study, Scaling(np.full(DIMENSION, 2.0), np.full(DIMENSION, -1.0)))
 
 
 def log_density(objective, law, weights):

@@ -9,9 +9,9 @@ import pytest
 import replay
 from private_ate.engines.threads import single_threaded_blas
 from private_ate.methods.calibrated.options import CalibratedOptions
-from private_ate.methods.outcomes.method import estimate_outcomes
+from private_ate.methods.outcomes import estimate_outcomes
 from private_ate.methods.registry import METHODS
-from private_ate.privacy import joint_noise
+from private_ate.privacy import composed_noise
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
@@ -100,7 +100,7 @@ def test_a_person_with_rows_in_several_arms_uses_up_one_share():
 
 
 def test_an_outcome_whose_sensitivity_is_left_out_is_found(monkeypatch):
-    honest = joint_noise._answer
+    honest = composed_noise._answer
 
     def halved(one):
         sizes = tuple(max(size // 2, 1) for size in one.spend.sensitivity)
@@ -110,7 +110,7 @@ def test_an_outcome_whose_sensitivity_is_left_out_is_found(monkeypatch):
         first, *others = asked
         return honest(noise, [first, *map(halved, others)])
 
-    monkeypatch.setattr(joint_noise, "_answer", careless)
+    monkeypatch.setattr(composed_noise, "_answer", careless)
     study = outcome_study(2, 2, rows=60)
     found = [
         finding

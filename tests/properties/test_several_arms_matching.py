@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from oracles import match_within_limits, share_ties
 from private_ate.engines.local import LocalArmPool, LocalPool
-from private_ate.methods.published.limits import LimitsInUse, plan_limits
-from private_ate.models.logistic import fit_logistic
-from private_ate.models.multinomial import fit_multinomial
+from private_ate.methods.published.effect import LimitsInUse, plan_limits
+from private_ate.models.propensity import fit_propensity
 from private_ate.privacy.quantization import WEIGHT_BITS
 from private_ate.study import ArmSizes
 from several_arms import arm_study
@@ -63,9 +62,9 @@ def test_each_arm_is_matched_by_its_own_score_as_a_quadratic_matcher_does(seed):
 @pytest.mark.parametrize("values", [None, 3])
 def test_two_arms_through_the_code_of_several_have_the_weights_of_two(values):
     study = arm_study(2, rows=400, seed=3, values=values)
-    model = fit_multinomial(study.public(), 1 / study.size)
+    model = fit_propensity(study.public(), 1 / study.size)
     slopes = model.coefficients[1] - model.coefficients[0]
-    two, several = study.pool(slopes), study.arm_pool(model.coefficients)
+    two, several = study.pool(slopes), study.pool(model.coefficients)
 
     assert several.arms == two.arms
     assert several.peak_reuse(5) == two.peak_reuse(5)
@@ -81,7 +80,7 @@ def test_two_arms_through_the_code_of_several_have_the_weights_of_two(values):
         assert weights[0].largest == weights[1].largest
         assert weights[0].imbalance == weights[1].imbalance
     np.testing.assert_allclose(
-        slopes, fit_logistic(study.public(), 1 / study.size).coefficients, atol=1e-8
+        slopes, fit_propensity(study.public(), 1 / study.size).coordinates, atol=1e-8
     )
 
 
@@ -132,7 +131,7 @@ def test_the_adaptive_limit_knows_how_many_the_smallest_arm_stands_in_for():
 @pytest.mark.parametrize("values", [None, 2])
 def test_the_weights_of_each_arm_add_up_to_all_units(arms, values):
     study = arm_study(arms, rows=600, seed=arms, values=values)
-    pool = study.arm_pool(fit_multinomial(study.public(), 1 / study.size).coefficients)
+    pool = study.pool(fit_propensity(study.public(), 1 / study.size).coefficients)
     plan = plan_limits(
         pool.arms, neighbors=5, peak_reuse=pool.peak_reuse(5), epsilon=1.0, coefficient=0.01,
         cap_at_peak=True,
@@ -145,7 +144,7 @@ def test_the_weights_of_each_arm_add_up_to_all_units(arms, values):
 
 def test_equal_rows_have_equal_scores_in_every_block():
     study = arm_study(4, rows=40_000, values=3)
-    model = fit_multinomial(study.public(), 1 / study.size)
+    model = fit_propensity(study.public(), 1 / study.size)
     scores = study.arm_scores(model.coefficients)
 
     columns, kind = np.unique(study.covariates.T, axis=0, return_inverse=True)

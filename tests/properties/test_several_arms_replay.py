@@ -14,8 +14,8 @@ from private_ate.domain import Categories, Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.methods.blocks import compare
 from private_ate.methods.blocks.method import BlocksOptions, estimate_blocks
+from private_ate.methods.published.matching import ScoreNoise
 from private_ate.methods.published.method import PublishedOptions, estimate_published
-from private_ate.methods.published.regression import ScoreNoise
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.request import Request

@@ -12,7 +12,7 @@ from private_ate.engines.threads import single_threaded_blas
 from private_ate.methods.calibrated.method import estimate_rows
 from private_ate.methods.calibrated.options import CalibratedOptions
 from private_ate.methods.registry import METHODS
-from private_ate.methods.subgroups.method import estimate_subgroups, learned_for_subgroups
+from private_ate.methods.subgroups import estimate_subgroups, learned_for_subgroups
 from private_ate.privacy.distributions import staircase_variance
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.request import Request

@@ -6,8 +6,7 @@ import pytest
 
 pytest.importorskip("rdata", reason="FORMATS WERE NOT READ: install the extra formats")
 
-from private_ate.data.files import read_schema
-from private_ate.data.streams import open_table
+from private_ate.data.files import open_table, read_schema
 from r_session import require_r, run_r
 
 # From some length on, R hands over sequences, sorted columns and numbers as texts in short forms.

@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from house_people import House, furnish
 
 from postgres_server import location, postgres_url  # noqa: F401  # fixtures are found by name
-from private_ate.ledger.ledger import store_for
+from private_ate.ledger.stores import store_for
 from private_ate.service import release_times
 
 

@@ -11,14 +11,13 @@ from private_ate.datasets.clinic import draw_clinic
 from private_ate.ledger.ledger import Ledger
 from private_ate.service.limits import Limits
 from private_ate.service.operations import Service
-from private_ate.service.policy import Dataset, Policy
-from private_ate.service.question import Question
-from private_ate.service.refusals import Actor
+from private_ate.service.policy import Dataset, Policy, Question
 from private_ate.service.store.catalogue import add_dataset, add_population
 from private_ate.service.store.events import now
 from private_ate.service.store.tables import create
 from private_ate.service.store.users import add_user, issue_token
-from private_ate.service.worker.loop import Worker, WorkerSettings
+from private_ate.service.vocabulary import Actor
+from private_ate.service.worker import Worker, WorkerSettings
 
 # A service is told what a missing outcome counts as.
 DOMAIN = replace(clinic.DOMAIN, outcome=clinic.DOMAIN.outcome.with_missing(10.0))
@@ -38,7 +37,7 @@ CLINIC = Dataset(
 
 
 COMMAND = (
-    "from private_ate.service.worker.job import end_with_parent\n"
+    "from private_ate.service.job import end_with_parent\n"
     f"end_with_parent({os.getpid()})\n"
     "from private_ate.cli.app import main\n"
     "main()"

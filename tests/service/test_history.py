@@ -7,11 +7,11 @@ import pytest
 from house_people import ALICE, BOB
 
 from private_ate.errors import LedgerError
+from private_ate.service.histories import verify_service
+from private_ate.service.job import estimate
 from private_ate.service.store.events import read_events, verify_events, write_event
 from private_ate.service.store.requests import find_request, state_of_events
 from private_ate.service.store.tables import connect
-from private_ate.service.verification import verify_service
-from private_ate.service.worker.tasks import estimate
 
 TRIGGERS = ("service_requests_never_go_back", "service_requests_stay")
 

@@ -14,13 +14,16 @@ from test_pages import Reader
 
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.errors import ArgumentError
-from private_ate.service.refusals import Conflict
-from private_ate.service.sources import check_source, open_source, write_source
-from private_ate.service.store.catalogue import write_file_check
+from private_ate.service.job import Report, file_problem
+from private_ate.service.store.catalogue import (
+    check_source,
+    open_source,
+    write_file_check,
+    write_source,
+)
 from private_ate.service.store.events import events_about
-from private_ate.service.worker.loop import Worker
-from private_ate.service.worker.order import Report
-from private_ate.service.worker.tasks import file_problem
+from private_ate.service.vocabulary import Conflict
+from private_ate.service.worker import Worker
 from workbooks import add_sheet, write_workbook
 
 

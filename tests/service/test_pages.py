@@ -286,8 +286,8 @@ def test_a_question_that_is_changed_is_filled_in_as_it_was(small_house):
 
 
 def test_long_lists_have_pages(small_house, monkeypatch):
-    monkeypatch.setattr("private_ate.service.pages.analyst._ROWS", 2)
-    monkeypatch.setattr("private_ate.service.pages.curator._EVENTS", 3)
+    monkeypatch.setattr("private_ate.service.web.analyst._ROWS", 2)
+    monkeypatch.setattr("private_ate.service.web.curator._EVENTS", 3)
     rows = [small_house.ask(str(number)).id for number in range(5)]
     reader = Reader(small_house, "carol")
     seen, path = [], "/requests"

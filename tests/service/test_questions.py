@@ -11,11 +11,10 @@ from private_ate import Categories, Domain, Interval, Release, Treatment
 from private_ate.datasets.dummy import draw_dummy
 from private_ate.domain import SamplingWeights
 from private_ate.errors import ArgumentError
-from private_ate.service.policy import Policy
-from private_ate.service.question import Question
+from private_ate.service.job import estimate
+from private_ate.service.policy import Policy, Question
 from private_ate.service.settling import plan_question, settle_question
 from private_ate.service.store.catalogue import set_policy
-from private_ate.service.worker.tasks import estimate
 
 AGES = {"age": Interval(18, 90), "sex": Categories("f", "m")}
 DOSES = Domain(

@@ -17,13 +17,13 @@ from web_client import Client
 
 from private_ate.errors import ArgumentError
 from private_ate.service import settling
+from private_ate.service.job import Order
 from private_ate.service.limits import Shares
 from private_ate.service.processes import hold_worker_name
-from private_ate.service.refusals import Conflict, TooMany
 from private_ate.service.store.catalogue import close_dataset
+from private_ate.service.vocabulary import Conflict, TooMany
 from private_ate.service.web.app import make_app
 from private_ate.service.web.authentication import Buckets, Proxy, WebSettings
-from private_ate.service.worker.order import Order
 
 ORIGIN = "http://127.0.0.1:8470"
 HOME = {"Origin": ORIGIN}

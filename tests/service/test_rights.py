@@ -7,18 +7,17 @@ import pytest
 from house_people import ALICE, CAROL, DAVE, furnish
 
 from private_ate.errors import ArgumentError, BudgetError, LedgerError
-from private_ate.ledger.ledger import store_for
+from private_ate.ledger.stores import store_for
+from private_ate.service.histories import verify_service
+from private_ate.service.job import estimate
 from private_ate.service.operations import Service
-from private_ate.service.policy import Policy
+from private_ate.service.policy import Policy, Question
 from private_ate.service.processes import approve_plan
-from private_ate.service.question import Question
-from private_ate.service.refusals import Forbidden
 from private_ate.service.store.catalogue import close_dataset, set_policy
 from private_ate.service.store.requests import find_request, move
 from private_ate.service.store.tables import connect, grant_web
 from private_ate.service.store.users import find_session, open_session, read_token
-from private_ate.service.verification import verify_service
-from private_ate.service.worker.tasks import estimate
+from private_ate.service.vocabulary import Forbidden
 
 # What a web process that was taken over might try.
 FORBIDDEN = [

@@ -26,17 +26,19 @@ from private_ate.cli.app import main
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.errors import ArgumentError
 from private_ate.service import Client, ServiceError
-from private_ate.service.config import (
+from private_ate.service.histories import verify_service
+from private_ate.service.policy import Policy
+from private_ate.service.processes import (
+    _settings,
     add_file,
+    create_demo,
     create_service,
     open_service,
     read_config,
+    run_demo,
     worker_settings,
 )
-from private_ate.service.policy import Policy
-from private_ate.service.processes import _settings, create_demo, run_demo
 from private_ate.service.store.users import add_user, issue_token
-from private_ate.service.verification import verify_service
 from private_ate.service.web.app import make_app
 
 pytestmark = pytest.mark.service

@@ -9,7 +9,6 @@ from house_people import ALICE, BOB, CAROL, CLINIC, WIDE
 
 from private_ate.service.limits import Limits
 from private_ate.service.policy import Policy
-from private_ate.service.refusals import Conflict, TooMany
 from private_ate.service.release_times import (
     JobSize,
     Pending,
@@ -20,6 +19,7 @@ from private_ate.service.release_times import (
 )
 from private_ate.service.store.catalogue import set_policy
 from private_ate.service.store.requests import find_request
+from private_ate.service.vocabulary import Conflict, TooMany
 
 
 def slots(house):

@@ -14,28 +14,23 @@ from private_ate.datasets import clinic
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.errors import ArgumentError, LedgerError
 from private_ate.methods.registry import METHODS
-from private_ate.service.histories import publish_heads, require_heads, visible_heads
-from private_ate.service.policy import Policy, Wish
-from private_ate.service.question import Question
-from private_ate.service.refusals import (
-    BudgetRefusal,
-    Conflict,
-    Forbidden,
-    Missing,
-    NotReady,
-    Unauthorized,
+from private_ate.service.histories import (
+    publish_heads,
+    require_heads,
+    verify_service,
+    visible_heads,
 )
+from private_ate.service.policy import Policy, Question, Wish
 from private_ate.service.release_times import JobSize, due_time, running_bound, visible_time
 from private_ate.service.settling import settle_question
-from private_ate.service.sources import check_source
 from private_ate.service.store.catalogue import (
     add_population,
+    check_source,
     close_dataset,
     pin_digest,
     set_policy,
 )
 from private_ate.service.store.events import read_events, verify_events
-from private_ate.service.store.request_states import MOVES
 from private_ate.service.store.requests import find_request, move
 from private_ate.service.store.tables import connect
 from private_ate.service.store.users import (
@@ -48,7 +43,15 @@ from private_ate.service.store.users import (
     revoke_token,
     revoke_user,
 )
-from private_ate.service.verification import verify_service
+from private_ate.service.vocabulary import (
+    MOVES,
+    BudgetRefusal,
+    Conflict,
+    Forbidden,
+    Missing,
+    NotReady,
+    Unauthorized,
+)
 
 
 def test_a_token_names_its_owner_and_only_its_hash_is_kept(house):
@@ -529,3 +532,14 @@ def test_a_copy_that_is_made_while_the_service_runs_holds_all_of_it(small_house,
     with connect(copy) as restored:
         require_heads(restored, heads)
         assert verify_service(restored).requests == 1
+
+
+def test_a_store_that_cannot_be_used_is_an_error(small_house, monkeypatch):
+    def broken(_):
+        msg = "the disk is full"
+        raise LedgerError(msg)
+
+    monkeypatch.setattr(type(small_house.store), "transaction", broken)
+
+    with pytest.raises(LedgerError, match="the disk is full"):
+        small_house.ask()

@@ -11,14 +11,14 @@ from typer.testing import CliRunner
 
 from private_ate.cli.serve import app
 from private_ate.errors import ArgumentError
-from private_ate.service.config import create_service, open_service, read_config
-from private_ate.service.policy import Policy
-from private_ate.service.question import Question
-from private_ate.service.refusals import Actor, Conflict, Forbidden
+from private_ate.ledger.stores import insert
+from private_ate.service.policy import Policy, Question
+from private_ate.service.processes import create_service, open_service, read_config
 from private_ate.service.store.catalogue import proposed_policy, set_policy
 from private_ate.service.store.events import are_two_persons
-from private_ate.service.store.requests import approvers_of, find_request, write_approval
+from private_ate.service.store.requests import approvers_of, find_request
 from private_ate.service.store.users import add_user, issue_token
+from private_ate.service.vocabulary import Actor, Conflict, Forbidden
 
 ERIN, FRED = Actor("erin", "curator"), Actor("fred", "curator")
 TWO = Policy(automatic=False, two_persons=True)
@@ -83,7 +83,7 @@ def test_the_worker_counts_persons_when_it_charges(house):
     issue(house, "erin", "carol")
     hold(house, TWO)
     with house.store.transaction() as execute:
-        write_approval(execute, row, "erin")
+        insert(execute, "service_approvals", request=row.id, plan=row.plan, approver="erin")
 
     house.worker().step()
 

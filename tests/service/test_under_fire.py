@@ -22,9 +22,9 @@ pytest.importorskip(
 )
 from house_people import CAROL, WIDE, House, furnish, start_command
 
+from private_ate.service.histories import verify_service
 from private_ate.service.store.catalogue import set_policy
-from private_ate.service.store.request_states import FINAL
-from private_ate.service.verification import verify_service
+from private_ate.service.vocabulary import FINAL
 
 pytestmark = pytest.mark.service
 

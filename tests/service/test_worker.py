@@ -14,9 +14,9 @@ from house_people import ALICE, CAROL, CLINIC
 from private_ate import Ledger, Release
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.service.histories import require_heads, visible_heads
-from private_ate.service.refusals import NotReady
 from private_ate.service.store.events import read_events, verify_events
 from private_ate.service.store.requests import find_request
+from private_ate.service.vocabulary import NotReady
 
 pytestmark = pytest.mark.service
 
@@ -166,7 +166,7 @@ def test_a_job_that_takes_too_long_is_ended_charged_and_lost(small_house, monkey
     asked = small_house.ask()
     worker = small_house.worker()
     worker.settings = replace(worker.settings, seconds=0)
-    monkeypatch.setattr("private_ate.service.worker.loop._BEAT", 10)
+    monkeypatch.setattr("private_ate.service.worker._BEAT", 10)
     run = type(worker)._run
 
     def patient(self, row, aim):
@@ -223,7 +223,7 @@ def test_a_worker_without_a_beat_is_buried_by_another(house, monkeypatch):
     two = house.worker("two")
     two.beat()
     assert row_of(house, asked.id).state == "queued"
-    monkeypatch.setattr("private_ate.service.worker.loop.LEASE", -1)
+    monkeypatch.setattr("private_ate.service.worker.LEASE", -1)
     two._beaten = 0
     two.beat()
 
@@ -265,7 +265,7 @@ def test_a_worker_that_is_killed_leaves_no_job_behind(small_house):
         f"sys.path[:0] = {sys.path!r}\n"
         "from pathlib import Path\n"
         "from private_ate.service.store.tables import connect\n"
-        "from private_ate.service.worker.loop import WorkerSettings, Worker\n"
+        "from private_ate.service.worker import WorkerSettings, Worker\n"
         f"folder = Path({str(small_house.folder)!r})\n"
         f"with connect({small_house.location!r}) as store:\n"
         f"    place, key = {small_house.location!r}, 'ab' * 32\n"

@@ -13,9 +13,8 @@ from private_ate.api import METHODS, Method
 from private_ate.audit import run, run_audit
 from private_ate.audit.bounds import epsilon_bound, joint_evidence, largest_gap
 from private_ate.audit.neighbours import EPSILON, arm_neighbours, neighbours_for, noisy_steps
-from private_ate.audit.plots import plot_findings
 from private_ate.audit.replay import Recording
-from private_ate.audit.run import Finding, audit_release, audit_steps
+from private_ate.audit.run import Finding, audit_release, audit_steps, plot_findings
 from private_ate.audit.samplers import check_samplers
 from private_ate.cli.app import app
 from private_ate.methods.blocks.plan import BlocksOptions

@@ -23,7 +23,7 @@ from private_ate import (
 )
 from private_ate.api import METHODS, estimate_study
 from private_ate.audit.replay import Recording
-from private_ate.data.tables import read_table
+from private_ate.data.files import read_table
 from private_ate.engines.local import LocalStudy
 from private_ate.request import Request
 

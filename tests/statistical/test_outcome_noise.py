@@ -9,7 +9,7 @@ from scipy import integrate, stats
 
 import replay
 from private_ate.engines.threads import single_threaded_blas
-from private_ate.methods.outcomes.method import estimate_outcomes
+from private_ate.methods.outcomes import estimate_outcomes
 from private_ate.methods.registry import METHODS
 from private_ate.privacy.distributions import (
     SharedNoise,

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from private_ate.data.tables import read_table
+from private_ate.data.files import read_table
 from private_ate.datasets.several_arms import SeveralArms, generate_several_arms
 from private_ate.engines.local import LocalStudy
 from private_ate.methods.blocks.method import estimate_blocks

@@ -8,7 +8,7 @@ import pytest
 
 from private_ate import Domain, Interval, Treatment, estimate_ate
 from private_ate.data.encoding import encode_arms
-from private_ate.data.tables import read_table
+from private_ate.data.files import read_table
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError, DomainError, UndeclaredError
 from private_ate.methods.composition import takes

@@ -28,7 +28,7 @@ from private_ate.codec import (
     stored_as,
     write_json,
 )
-from private_ate.facts import Facts
+from private_ate.settings import Facts
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "releases"
 

@@ -359,9 +359,9 @@ def test_the_exact_effect_of_a_file_leaves_them_out_as_well(memory, tmp_path, mo
 
 
 def _with_memory(memory):
-    from private_ate.data import streams
+    from private_ate.data import files
 
-    return lambda data, _, columns=None, **more: streams.open_table(data, memory, columns, **more)
+    return lambda data, _, columns=None, **more: files.open_table(data, memory, columns, **more)
 
 
 READINGS = {

@@ -16,10 +16,9 @@ from private_ate import (
     estimate_ate,
 )
 from private_ate.api import METHODS, Method, estimate_study, options_from_texts
-from private_ate.effects.estimate import Estimate
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Estimate, Quantity
 from private_ate.engines.local import LocalStudy
-from private_ate.models.logistic import gradient_steps
+from private_ate.models.propensity import schedule_of
 from private_ate.request import Request
 
 DOMAIN = Domain(Treatment("t", 1, 0), ("y", Interval(0, 10)), {"x": Interval(0, 1)})
@@ -101,7 +100,7 @@ def test_a_penalty_that_would_take_a_million_passes_is_refused_at_sample_level()
     with pytest.raises(ArgumentError, match="ridge penalty is at least 1e-6"):
         estimate(level="sample", options=tiny)
     assert estimate(level="label", options=tiny).settings["ridge"] == 1e-7
-    assert gradient_steps(6, 1e-6) < 50_000
+    assert schedule_of(6, 1e-6, 2).gradient_steps < 50_000
 
 
 def test_missing_bounds_name_the_parameter_that_gives_them():

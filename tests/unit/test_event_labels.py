@@ -19,7 +19,7 @@ from private_ate import (
 from private_ate.charging import binding_of
 from private_ate.cli.app import app
 from private_ate.data.encoding import read_outcome
-from private_ate.data.streams import open_table
+from private_ate.data.files import open_table
 
 ROWS = 300
 RNG = np.random.default_rng(5)

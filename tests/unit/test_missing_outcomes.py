@@ -28,9 +28,8 @@ from private_ate.api import METHODS
 from private_ate.charging import binding_of
 from private_ate.cli.app import app
 from private_ate.cli.domain import Draft
+from private_ate.data.files import open_table, read_table
 from private_ate.data.missing_rules import PAPERS_READING, MissingRules, outcome_rule
-from private_ate.data.streams import open_table
-from private_ate.data.tables import read_table
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.engines.local import LocalStudy
 from private_ate.engines.spark import SparkStudy

@@ -9,10 +9,10 @@ from scipy.stats import kstest
 
 from private_ate import ArgumentError, Release, p_value
 from private_ate.effects import p_value_of
-from private_ate.facts import Facts
 from private_ate.privacy.distributions import NoiseDistribution, staircase_variance
 from private_ate.privacy.quantiles import staircase_quantile
 from private_ate.release.intervals import half_width
+from private_ate.settings import Facts
 from sites import made_up_site, noisy_step
 from smoking import smoking_release
 

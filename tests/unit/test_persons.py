@@ -19,7 +19,7 @@ from private_ate import (
     plan_ate,
 )
 from private_ate.cli.app import app
-from private_ate.data.tables import read_table
+from private_ate.data.files import read_table
 from private_ate.engines.local import LocalStudy
 
 ROWS = 240

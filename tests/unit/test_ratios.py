@@ -22,7 +22,7 @@ from private_ate import (
     risk_ratio,
 )
 from private_ate.cli.app import app
-from private_ate.release.ratios import invert_effect, odds_interval, risk_interval
+from private_ate.effects.of_releases import invert_effect, odds_interval, risk_interval
 
 
 def test_the_interval_of_a_risk_ratio_holds_one_exactly_if_that_of_the_effect_holds_zero():

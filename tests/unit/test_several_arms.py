@@ -18,7 +18,8 @@ from private_ate import (
     risk_ratio,
     standard_error,
 )
-from private_ate.effects.quantities import Quantity
+from private_ate.codec import encode
+from private_ate.effects.estimate import Quantity
 from private_ate.errors import ArgumentError
 from private_ate.release.intervals import noise_draws
 from smoking import (
@@ -235,6 +236,6 @@ def test_the_standard_error_of_any_contrast_is_half_its_interval_over_the_normal
 
 
 def test_methods_leave_the_comparison_to_be_filled_in():
-    assert "headline" not in label_settings().to_dict()
+    assert "headline" not in encode(label_settings())
     assert RELEASE.settings["headline"] == {"arm": MANY, "against": NONE}
     assert list(RELEASE.settings["simultaneous_factor"]) == ["all pairs", "against the reference"]

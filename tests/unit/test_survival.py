@@ -42,7 +42,6 @@ from private_ate.methods.survival.curves import (
     at_edges,
     expected_value,
     hazards_of,
-    isotonic,
     pseudo_table,
     tidy_cells,
 )
@@ -153,19 +152,6 @@ def test_a_column_of_dates_is_refused_by_its_type():
 
 
 # Curves
-
-
-def test_isotonic_regression_is_that_of_pooling_neighbours():
-    rng = np.random.default_rng(0)
-    for row in rng.normal(size=(20, 7)).cumsum(axis=1):
-        blocks = []
-        for value in row:
-            blocks.append([value, 1])
-            while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
-                (a, m), (b, n) = blocks.pop(-2), blocks.pop(-1)
-                blocks.append([(a * m + b * n) / (m + n), m + n])
-        pooled = np.repeat([a for a, _ in blocks], [n for _, n in blocks])
-        assert isotonic(row[None])[0] == pytest.approx(pooled)
 
 
 def test_tidy_cells_add_up_to_what_is_known_and_are_never_negative():

@@ -20,8 +20,8 @@ from private_ate.domain import Domain, Interval, Outcome, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.privacy.entropy import SecureEntropy
 from private_ate.privacy.levels import Level, has_public_covariates
-from private_ate.privacy.metrics import Metric
-from private_ate.privacy.noise import Noise, Spend
+from private_ate.privacy.metrics import Metric, Spend
+from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.request import Request
 

@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.privacy.accounting import smoothing_rate
-from private_ate.privacy.metrics import Metric
-from private_ate.privacy.noise import Spend
+from private_ate.privacy.metrics import Metric, Spend
 from private_ate.privacy.objective import Objective
 
 _ROUNDING = 1e-7  # of a float gradient; every other input is an exact integer

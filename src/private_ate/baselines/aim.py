@@ -34,8 +34,7 @@ from private_ate.baselines.synthesis.records import (
     rows_for,
     settle_shared_options,
 )
-from private_ate.effects.estimate import Estimate
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Estimate, Quantity
 from private_ate.methods.composition import options_of
 from private_ate.privacy.accounting import DEFAULT_DELTA, concentrated_budget, noise_delta
 from private_ate.privacy.entropy import GENERATOR_BYTES, generator_from

@@ -26,12 +26,10 @@ from private_ate.baselines.steps import (
     common_settings,
     unit_laplace,
 )
-from private_ate.effects.estimate import Estimate
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Estimate, Quantity
 from private_ate.methods.composition import options_of
-from private_ate.models.private_balancing import BalancingObjective
-from private_ate.models.private_logistic import LogisticObjective, PrivateFit
-from private_ate.models.standardization import Scaling
+from private_ate.models.private_score import Scaling, ScoreObjective
+from private_ate.parameters import Estimand
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import (
     OUTCOME_BITS,
@@ -41,7 +39,7 @@ from private_ate.privacy.quantization import (
     weighted_sum,
 )
 from private_ate.release.intervals import fixed_uniforms
-from private_ate.request import Estimand, Request
+from private_ate.request import Request
 from private_ate.settings import ABSENT, Absent
 from private_ate.study import Block, Study
 
@@ -207,11 +205,8 @@ def _release_score(
 ) -> _Score:
     """Fit the score by objective perturbation on covariates in [−1, 1] and a constant."""
     scaling = Scaling(np.full(study.dimension, 2.0), np.full(study.dimension, -1.0))
-    fit: PrivateFit
-    if estimand == "ato":  # weights 1 − p and p balance where the logistic loss is least
-        fit = LogisticObjective(study, scaling)
-    else:
-        fit = BalancingObjective(study, scaling, estimand, options.truncation)
+    # Weights 1 − p and p, those of the ATO, balance where the logistic loss is least.
+    fit = ScoreObjective(study, scaling, estimand, options.truncation)
     coefficients = noise.objective("balancing weights", fit, changes=1, epsilon=epsilon)
     return _Score(scaling, coefficients, estimand, options.truncation)
 

@@ -25,17 +25,16 @@ from private_ate.baselines.steps import (
     common_settings,
     unit_laplace,
 )
-from private_ate.effects.estimate import Estimate
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Estimate, Quantity
 from private_ate.errors import ArgumentError
 from private_ate.methods.composition import options_of
 from private_ate.models.folds import Total, by_chunks
-from private_ate.models.private_logistic import LogisticObjective
-from private_ate.models.standardization import Scaling, noise_bits, release_scaling
+from private_ate.models.private_score import Scaling, ScoreObjective, release_scaling
+from private_ate.parameters import Estimand
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.quantization import OUTCOME_BITS, OUTCOME_STEPS
+from private_ate.privacy.quantization import OUTCOME_BITS, OUTCOME_STEPS, noise_bits
 from private_ate.release.intervals import fixed_uniforms
-from private_ate.request import Estimand, Request
+from private_ate.request import Request
 from private_ate.settings import ABSENT, Absent
 from private_ate.study import Block, Study
 
@@ -176,7 +175,7 @@ def _place_blocks(
     scaling, model, place, counts = (request.epsilon * share for share in options.fractions)
     scaled = release_scaling(study, noise, epsilon=scaling, changes=1, stretch=_STRETCH)
     weights = noise.objective(
-        "propensity model", LogisticObjective(study, scaled), changes=1, epsilon=model
+        "propensity model", ScoreObjective(study, scaled), changes=1, epsilon=model
     )
     strata = Strata(scaled, weights[1:], options.blocks)
     return release_strata(study, strata, noise, epsilon=place), counts

@@ -36,8 +36,7 @@ from private_ate.baselines.steps import (
     require_positive_delta,
     split_rows,
 )
-from private_ate.effects.estimate import Estimate
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Estimate, Quantity
 from private_ate.methods.composition import options_of
 from private_ate.privacy.accounting import (
     DEFAULT_DELTA,

@@ -25,16 +25,16 @@ from private_ate.baselines.private_window import (
     variance_bound,
 )
 from private_ate.baselines.steps import BaselineSettings, balancing_weights, common_settings
-from private_ate.effects.estimate import Estimate
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Estimate, Quantity
 from private_ate.errors import ArgumentError
 from private_ate.methods.blocks.partition import draw_keys, draw_shuffles
 from private_ate.methods.composition import options_of
+from private_ate.parameters import Estimand
 from private_ate.privacy.distributions import NoiseDistribution, staircase_variance
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import staircase_and_normal_quantile, staircase_quantile
 from private_ate.privacy.quantization import OUTCOME_STEPS
-from private_ate.request import Estimand, Request
+from private_ate.request import Request
 from private_ate.settings import ABSENT, Absent
 from private_ate.study import Groups, Study
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from private_ate.arrays import Floats
 from private_ate.baselines.steps import Budget, RowSplit, release_vector
-from private_ate.models.logistic import SOLVER_GRADIENT, fit_logistic_obliviously
+from private_ate.models.propensity import SOLVER_GRADIENT, fit_propensity_obliviously
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.study import Block
@@ -57,7 +57,7 @@ def fit_propensity(part: RowSplit, ridge: float) -> Floats:
     dimension = part.dimension + 1
     if part.is_empty:
         return np.zeros(dimension)
-    return fit_logistic_obliviously(part, ridge * dimension).coefficients
+    return fit_propensity_obliviously(part, ridge * dimension, 2).coordinates
 
 
 def propensity_sensitivity(part: RowSplit, ridge: float) -> float:

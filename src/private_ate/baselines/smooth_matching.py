@@ -19,8 +19,7 @@ from private_ate.arguments import settle
 from private_ate.arrays import Integers
 from private_ate.baselines.steps import BaselineSettings, common_settings
 from private_ate.domain import Categories, Domain
-from private_ate.effects.estimate import Estimate
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Estimate, Quantity
 from private_ate.errors import ArgumentError
 from private_ate.methods.composition import options_of
 from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta, smoothing_rate

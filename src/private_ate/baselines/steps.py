@@ -18,15 +18,16 @@ import numpy.typing as npt
 
 from private_ate.arrays import Bits, Floats
 from private_ate.domain import Domain
-from private_ate.effects.quantities import Quantity
+from private_ate.effects.estimate import Quantity
 from private_ate.errors import ArgumentError
+from private_ate.parameters import Estimand
 from private_ate.privacy.accounting import discrete_gaussian_variance, noise_delta
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.entropy import Entropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import two_laplace_quantile
-from private_ate.release import Pair
-from private_ate.request import Estimand, Request
+from private_ate.release.metadata import Pair
+from private_ate.request import Request
 from private_ate.settings import Settings
 from private_ate.study import Block, Study, Summable
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -37,17 +37,21 @@ from private_ate.checking.repeats import (
     reveals_outcome,
 )
 from private_ate.checking.survival import judge_survival, judge_time_like_outcome, observe_times
-from private_ate.data.csv_file import CsvFile
-from private_ate.data.csv_records import find_long_lines
-from private_ate.data.files import file_of, without_words
-from private_ate.data.inputs import resolve_domain, unasked_outcomes
-from private_ate.data.persons import hash_persons
-from private_ate.data.requested_columns import Covariates, asked_columns, covariate_names
-from private_ate.data.streams import (
+from private_ate.data.csv_file import CsvFile, find_long_lines
+from private_ate.data.files import (
     MEMORY_LIMIT,
-    StreamedTable,
+    file_of,
     open_schema,
     open_table,
+    without_words,
+)
+from private_ate.data.inputs import (
+    Covariates,
+    asked_columns,
+    covariate_names,
+    hash_persons,
+    resolve_domain,
+    unasked_outcomes,
 )
 from private_ate.data.tables import Table, require_labels, require_numbers
 from private_ate.domain import (
@@ -62,7 +66,7 @@ from private_ate.domain import (
 from private_ate.domain.subgroups import Cells
 from private_ate.engines.disk_columns import tell_rows
 from private_ate.engines.local import Progress
-from private_ate.engines.spark_columns import is_spark_frame
+from private_ate.engines.spark_table import is_spark_frame
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.parameters import checked
 from private_ate.privacy.levels import Level
@@ -146,7 +150,7 @@ def check_data(  # noqa: PLR0913  # the questions that an estimate asks about co
         found = replace(found, findings=(*found.findings, *survival))
         if not subgroups:
             return found
-        cells = count_subgroups(_chunks(table, pass_over.columns), named, subgroups)
+        cells = count_subgroups(table.chunks(pass_over.columns), named, subgroups)
         return replace(found, findings=(*found.findings, *judge_subgroups(cells)))
 
     return without_words(look)
@@ -218,10 +222,10 @@ class _Pass:
             },
         )
 
-    def read(self, table: Table | StreamedTable, progress: Progress | None) -> None:
+    def read(self, table: Table, progress: Progress | None) -> None:
         """Count all rows, chunk by chunk."""
         done = 0
-        for chunk in _chunks(table, self.columns):
+        for chunk in table.chunks(self.columns):
             self._add(chunk)
             tell_rows(progress, done, done + chunk.rows, table.rows)
             done += chunk.rows
@@ -312,27 +316,19 @@ class _Pass:
         return DataCheck(rows, arms, tuple(findings), support, proposed)
 
 
-def _judge_times(
-    table: Table | StreamedTable, counted: _Pass, every: tuple[str, ...]
-) -> list[Finding]:
+def _judge_times(table: Table, counted: _Pass, every: tuple[str, ...]) -> list[Finding]:
     """Judge a time to an event, or say that a plain outcome looks like one."""
     domain, columns = counted.domain, counted.columns
     if isinstance(domain.outcome, Survival):
         used = (*domain.private_columns, domain.treatment.column, *domain.covariates)
-        found = observe_times(_chunks(table, used), domain, counted.positions)
+        found = observe_times(table.chunks(used), domain, counted.positions)
         return list(judge_survival(found, domain, counted.positions))
     seen = [name for name in every if name in columns]
     low = float(counted.outcomes[0].low.min())
-    return list(judge_time_like_outcome(_chunks(table, columns), domain, seen, low))
+    return list(judge_time_like_outcome(table.chunks(columns), domain, seen, low))
 
 
-def _chunks(table: Table | StreamedTable, columns: tuple[str, ...]) -> Iterator[Table]:
-    return iter([table]) if isinstance(table, Table) else table.chunks(columns)
-
-
-def _weigh(
-    table: Table | StreamedTable, counted: _Pass, progress: Progress | None
-) -> Support | ArmsSupport | None:
+def _weigh(table: Table, counted: _Pass, progress: Progress | None) -> Support | ArmsSupport | None:
     """Weigh the arms by the covariates that can be used as they are."""
     usable: dict[str, Interval | Categories] = {}
     for tally in counted.covariates:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from private_ate.codec import OMITTED, encode, stored_as, write_json
-from private_ate.release import ArmOverlap, Overlap
+from private_ate.release.public_facts import ArmOverlap, Overlap
 from private_ate.showing import show
 
 __all__ = ["NOTE", "Arms", "ArmsSupport", "DataCheck", "Finding", "Severity", "Support"]

@@ -15,16 +15,14 @@ from private_ate.arrays import Bits, Codes, Floats
 from private_ate.checking.arms import FEW_UNITS
 from private_ate.checking.findings import Arms, ArmsSupport, Finding, Severity, Support
 from private_ate.checking.phrasing import amount, first_few, named, quoted
-from private_ate.data.encoding import encode_participation
-from private_ate.data.streams import StreamedTable
+from private_ate.data.encoding import encode_arms
 from private_ate.data.tables import Table
 from private_ate.diagnostics.exact import effective_size, standardized_differences
 from private_ate.diagnostics.overlap import bin_scores, count_arm_overlap
 from private_ate.domain import Domain
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.engines.threads import single_threaded_blas
-from private_ate.models.logistic import fit_logistic
-from private_ate.models.multinomial import MultinomialModel, fit_multinomial
+from private_ate.models.propensity import PropensityModel, fit_propensity
 
 __all__ = ["judge_support", "weigh_arms"]
 
@@ -38,7 +36,7 @@ _LARGE_IMBALANCE: Final = 0.25  # beyond what chance leaves in two hundred rows
 
 
 def weigh_arms(
-    table: Table | StreamedTable,
+    table: Table,
     domain: Domain,
     left_out: tuple[str, ...],
     progress: Progress | None,
@@ -59,7 +57,7 @@ def weigh_arms(
 
 def _weigh_pair(study: LocalStudy, domain: Domain, left_out: tuple[str, ...]) -> Support:
     with single_threaded_blas():
-        coefficients = fit_logistic(study, _RIDGE / study.size).coefficients
+        coefficients = fit_propensity(study, _RIDGE / study.size).coordinates
     linear = np.full(study.size, coefficients[0])
     for slope, feature in zip(coefficients[1:], study.covariates, strict=True):
         linear += slope * feature
@@ -85,7 +83,7 @@ def _weigh_pair(study: LocalStudy, domain: Domain, left_out: tuple[str, ...]) ->
 def _weigh_several(study: LocalStudy, domain: Domain, left_out: tuple[str, ...]) -> ArmsSupport:
     """Weigh each unit by the inverse probability of its own arm."""
     with single_threaded_blas():
-        model = fit_multinomial(study, _RIDGE / study.size)
+        model = fit_propensity(study, _RIDGE / study.size)
     labels, arm = domain.treatment.coded, study.arm
     weights, outside = np.empty(study.size), np.zeros(study.size, dtype=np.bool_)
     for code in range(study.arms):
@@ -109,7 +107,7 @@ def _weigh_several(study: LocalStudy, domain: Domain, left_out: tuple[str, ...])
     )  # fmt: skip
 
 
-def _scores(study: LocalStudy, model: MultinomialModel, code: int) -> Floats:
+def _scores(study: LocalStudy, model: PropensityModel, code: int) -> Floats:
     """Return the log odds of one arm for every row, a run of rows at a time."""
     scores = np.empty(study.size)
     for first in range(0, study.size, _RUN):
@@ -138,11 +136,9 @@ def _greatest_differences(
     return before, after
 
 
-def _participation(table: Table | StreamedTable, domain: Domain) -> Bits:
-    if isinstance(table, Table):
-        return encode_participation(table, domain)
+def _participation(table: Table, domain: Domain) -> Bits:
     chunks = table.chunks([domain.treatment.column])
-    return np.concatenate([encode_participation(chunk, domain) for chunk in chunks])
+    return np.concatenate([encode_arms(chunk, domain)[1] for chunk in chunks])
 
 
 def _outside(scores: Floats, treated: Bits) -> Bits:

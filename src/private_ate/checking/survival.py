@@ -17,7 +17,7 @@ from private_ate.data.encoding import encode_covariates, read_times
 from private_ate.data.tables import Table
 from private_ate.domain import Domain, Survival
 from private_ate.engines.local import LocalStudy
-from private_ate.models.logistic import fit_logistic
+from private_ate.models.propensity import fit_propensity
 
 __all__ = ["ObservedTimes", "judge_survival", "judge_time_like_outcome", "observe_times"]
 
@@ -244,7 +244,7 @@ def _uneven_censoring(
             return
         part = np.ascontiguousarray(found.covariates[:, rows])
         study = LocalStudy(domain.of_outcome(0), part, lost[rows], None)
-        slopes = fit_logistic(study, 1.0 / part.shape[1]).coefficients[1:]
+        slopes = fit_propensity(study, 1.0 / part.shape[1]).coordinates[1:]
         fits.append(slopes * part.std(axis=1))
     apart = np.ptp(np.stack(fits), axis=0)
     worst = int(np.argmax(apart))

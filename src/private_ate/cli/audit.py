@@ -48,7 +48,7 @@ def audit(
     with watch("audit", quiet=quiet, lines=True) as progress:
         findings = list(run_audit(runs, progress, fast=not thorough))
     if out is not None:
-        from private_ate.audit.plots import plot_findings  # keeps --help fast
+        from private_ate.audit.run import plot_findings  # keeps --help fast
 
         plot_findings(findings, out)
     _show(findings, as_json=json)

@@ -11,7 +11,7 @@ from private_ate.cli.output import read_release, require_apart
 from private_ate.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from private_ate.release import Release
+    from private_ate.release.release import Release
 
 
 def combine(

@@ -16,7 +16,7 @@ from private_ate.privacy.levels import Level, has_public_covariates
 
 if TYPE_CHECKING:
     from private_ate.datasets.clinic import ClinicStudy
-    from private_ate.release import Release
+    from private_ate.release.release import Release
 
 
 def demo(

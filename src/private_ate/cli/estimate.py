@@ -27,7 +27,7 @@ from private_ate.privacy.levels import has_public_covariates
 
 if TYPE_CHECKING:
     from private_ate.domain import Categories, Domain, Interval
-    from private_ate.release import Release
+    from private_ate.release.release import Release
 
 
 @flags.takes_flags("estimate")
@@ -44,8 +44,8 @@ def estimate(
     """
     from private_ate.api import estimate_ate  # as above
     from private_ate.data.files import write_whole  # as above
+    from private_ate.effects.to_release import warn_of_epsilon  # as above
     from private_ate.privacy.budget import parse_epsilon  # as above
-    from private_ate.release.spending import warn_of_epsilon  # as above
 
     asked = SimpleNamespace(**given)
     level, out, report, diagnostics = asked.level, asked.out, asked.report, asked.diagnostics
@@ -108,8 +108,8 @@ def _without_person(
     """Return the covariates as a page is asked for them: by name if a column of ids is none."""
     if person is None:
         return named
-    from private_ate.data.requested_columns import covariate_names  # as above
-    from private_ate.data.streams import open_schema  # keeps --help fast
+    from private_ate.data.files import open_schema  # keeps --help fast
+    from private_ate.data.inputs import covariate_names  # as above
 
     return list(covariate_names(open_schema(file), known, named, person=person))
 

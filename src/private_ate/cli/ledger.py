@@ -140,7 +140,7 @@ def show(
         typer.echo(stored)
         return
     from private_ate.cli.estimate import show as show_release  # keeps --help fast
-    from private_ate.release import Release  # as above
+    from private_ate.release.release import Release  # as above
 
     show_release(Release.from_json(stored), as_json=False)
 

@@ -16,22 +16,21 @@ import typer
 
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.privacy.levels import has_public_covariates
-from private_ate.settings import LedgerNote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from private_ate.data.requested_columns import Covariates
+    from private_ate.data.inputs import Covariates
     from private_ate.domain import Domain
-    from private_ate.release import Release
     from private_ate.release.public_facts import PublicFacts
+    from private_ate.release.release import Release
 
 _PATIENCE = 1.0  # seconds before a bar appears
 
 
 def read_release(path: Path) -> Release:
     """Read a release that was saved as JSON; errors name the file."""
-    from private_ate.release import Release  # keeps --help fast
+    from private_ate.release.release import Release  # keeps --help fast
 
     text = read_text(path)
     try:
@@ -208,7 +207,7 @@ def public_facts(
 
 def spent_before(release: Release, ledger: str | None) -> float | None:
     """Return what the data's budget had spent before this release, as its ledger has it."""
-    note = LedgerNote.of(release.settings)
+    note = release.facts.ledger
     if ledger is None or note is None:
         return None
     from private_ate.ledger.ledger import Ledger  # as above

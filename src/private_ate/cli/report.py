@@ -13,8 +13,8 @@ from private_ate.cli.output import read_release, require_apart
 from private_ate.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from private_ate.release import Release
     from private_ate.release.public_facts import PublicFacts
+    from private_ate.release.release import Release
 
 _FIGURES = (".svg", ".png", ".pdf")
 

@@ -12,9 +12,9 @@ import typer
 from private_ate.cli import flags
 
 if TYPE_CHECKING:
-    from private_ate.ledger.store import Execute, Store
-    from private_ate.service.config import Config
+    from private_ate.ledger.stores import Execute, Store
     from private_ate.service.operations import Service
+    from private_ate.service.processes import Config
 
 app = typer.Typer(
     help="A service: analysts ask by plan, records stay with a worker, a ledger counts.",
@@ -28,7 +28,7 @@ Folder = Annotated[Path, typer.Argument(help="The service's folder.", metavar="F
 @contextmanager
 def _worker_side(folder: Path) -> Iterator[tuple[Config, Store, Service]]:
     """Open a service with the worker's address of its store."""
-    from private_ate.service.config import open_service, read_config  # keeps --help fast
+    from private_ate.service.processes import open_service, read_config  # keeps --help fast
 
     config = read_config(folder).for_worker()
     with open_service(config) as (store, service):
@@ -79,8 +79,10 @@ def init(
     curator: Annotated[str, typer.Option(help="Name of the first curator.")] = "curator",
 ) -> None:
     """Make a folder with a store, keys and systemd units; print the first curator's token."""
-    from private_ate.service.config import create_service  # keeps --help fast
-    from private_ate.service.processes import write_units  # as above
+    from private_ate.service.processes import (
+        create_service,  # keeps --help fast
+        write_units,  # as above
+    )
 
     token = create_service(folder, store=store, origin=origin, port=port, curator=curator)
     units = write_units(folder)
@@ -106,8 +108,8 @@ def add(
 ) -> None:
     """Register a data set on the worker's side: reads the header and counts the rows."""
     from private_ate.domain import Domain  # keeps --help fast
-    from private_ate.service.config import add_file  # as above
-    from private_ate.service.sources import write_source  # as above
+    from private_ate.service.processes import add_file  # as above
+    from private_ate.service.store.catalogue import write_source  # as above
 
     with _worker_side(folder) as (config, store, _):
         add_file(
@@ -120,8 +122,10 @@ def add(
 @app.command()
 def web(folder: Folder) -> None:
     """Serve pages and the interface for programs; needs no right to the records."""
-    from private_ate.service.config import read_config  # keeps --help fast
-    from private_ate.service.processes import run_web  # as above
+    from private_ate.service.processes import (
+        read_config,  # keeps --help fast
+        run_web,  # as above
+    )
 
     run_web(read_config(folder))
 
@@ -132,8 +136,10 @@ def work(
     name: Annotated[str, typer.Option(help="Name of this worker, if there are several.")] = "",
 ) -> None:
     """Run requests, one process each; no other command reads records."""
-    from private_ate.service.config import read_config  # keeps --help fast
-    from private_ate.service.processes import run_work  # as above
+    from private_ate.service.processes import (
+        read_config,  # keeps --help fast
+        run_work,  # as above
+    )
 
     run_work(read_config(folder), name)
 
@@ -146,8 +152,8 @@ def verify(
     ] = None,
 ) -> None:
     """Check both histories, the budgets and every request's state; exits with 2 if not."""
-    from private_ate.service.config import open_service, read_config  # keeps --help fast
-    from private_ate.service.verification import verify_service  # as above
+    from private_ate.service.histories import verify_service  # as above
+    from private_ate.service.processes import open_service, read_config  # keeps --help fast
 
     config = read_config(folder)
     with open_service(config.for_worker() if (folder / "worker.toml").is_file() else config) as (

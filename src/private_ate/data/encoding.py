@@ -7,10 +7,10 @@ is parsed once.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from itertools import accumulate
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,23 +22,14 @@ from private_ate.data.validate_public import PublicRows, look_over
 from private_ate.domain import Categories, Domain, Interval, Outcome, Survival, Treatment
 from private_ate.privacy.quantization import quantize_outcomes
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 __all__ = [
-    "EncodedRows",
-    "FurtherOutcome",
-    "code_type",
-    "encode_arms",
-    "encode_covariates",
-    "encode_further",
-    "encode_observed",
-    "encode_outcome",
-    "encode_participation",
-    "encode_rows",
-    "encode_weights",
-    "mark_missing",
-    "read_arms",
-    "read_outcome",
-    "read_times",
-]
+    "EncodedRows", "FurtherOutcome", "columns_of", "encode_arms", "encode_covariates",
+    "encode_outcome", "encode_rows", "map_columns", "mark_missing",
+    "read_arms", "read_outcome", "read_times",
+]  # fmt: skip
 
 _CACHED_ROWS = 1 << 16  # rows of a column that stay in the processor's cache
 _MANY_ENTRIES = 1 << 23  # covariates of so many rows times columns are encoded on threads
@@ -51,11 +42,6 @@ class FurtherOutcome:
     steps: npt.NDArray[np.int32] = field(repr=False)
     observed: Bits | None = field(default=None, repr=False)
 
-    def taken(self, rows: slice | npt.NDArray[np.generic]) -> FurtherOutcome:
-        """Return some rows of it."""
-        seen = None if self.observed is None else self.observed[rows]
-        return FurtherOutcome(self.steps[rows], seen)
-
 
 @dataclass(frozen=True, slots=True)
 class EncodedRows:
@@ -64,14 +50,34 @@ class EncodedRows:
     ``treatment`` is True for treated rows of two arms, the code of the arm where there are more.
     """
 
-    covariates: Floats = field(repr=False)
+    covariates: Any = field(repr=False)  # floats, or what an engine holds in place of them
     treatment: Bits | Codes = field(repr=False)
     outcome: npt.NDArray[np.int32] | None = field(repr=False)
-    takes_part: Bits = field(repr=False)
+    takes_part: Bits | None = field(repr=False)
     observed: Bits | None = field(default=None, repr=False)
-    found: PublicRows | None = field(default=None, repr=False)
     weights: Floats | None = field(default=None, repr=False)
     further: tuple[FurtherOutcome, ...] = field(default=(), repr=False)
+    found: PublicRows | None = field(default=None, repr=False)
+
+
+R = TypeVar("R", bound="DataclassInstance")
+_COLUMNS: Final = ("treatment", "outcome", "takes_part", "observed", "weights", "steps")
+
+
+def columns_of(rows: object) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays with an entry per row that encoded rows hold, but further outcomes."""
+    held = {name: getattr(rows, name, None) for name in _COLUMNS}
+    return {name: column for name, column in held.items() if column is not None}
+
+
+def map_columns(
+    rows: R, change: Callable[[npt.NDArray[Any]], npt.NDArray[Any]], **others: object
+) -> R:
+    """Return encoded rows with every array of `columns_of` changed, further outcomes' as well."""
+    changed: dict[str, Any] = {name: change(held) for name, held in columns_of(rows).items()}
+    if hasattr(rows, "further"):
+        changed["further"] = tuple(map_columns(one, change) for one in rows.further)
+    return replace(rows, **changed, **others)
 
 
 def encode_covariates(table: Table, domain: Domain, gaps: dict[str, Bits] | None = None) -> Floats:
@@ -80,14 +86,12 @@ def encode_covariates(table: Table, domain: Domain, gaps: dict[str, Bits] | None
     ``gaps``, if given, is filled with the columns that hold entries which are no number or no
     declared label, and where; for public columns only.
     """
-    widths = [
-        1 if isinstance(kind, Interval) else len(kind.labels) for kind in domain.covariates.values()
-    ]
-    encoded = np.empty((sum(widths), table.rows))
-    firsts = accumulate(widths, initial=0)
+    places = domain.places
+    width = max((place.stop for place in places.values()), default=0)
+    encoded = np.empty((width, table.rows))
 
-    def encode(first: int, name: str) -> None:
-        kind = domain.covariates[name]
+    def encode(name: str) -> None:
+        kind, first = domain.covariates[name], places[name].start
         if isinstance(kind, Interval):
             values = table.numbers(name)
             _scale_into(encoded[first], values, kind)
@@ -97,20 +101,14 @@ def encode_covariates(table: Table, domain: Domain, gaps: dict[str, Bits] | None
         if gaps is not None and gap is not None and gap.any():
             gaps[name] = gap
 
-    jobs = zip(firsts, domain.covariates, strict=False)
     if encoded.size < _MANY_ENTRIES:
-        for first, name in jobs:
-            encode(first, name)
+        for name in places:
+            encode(name)
         return encoded
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
-        for done in [pool.submit(encode, first, name) for first, name in jobs]:
-            done.result()
+        for _ in pool.map(encode, places):
+            pass
     return encoded
-
-
-def code_type(domain: Domain) -> type[np.bool_ | np.uint8]:
-    """Return what arms are held as: truth values where there are two."""
-    return np.bool_ if domain.treatment.size == 2 else np.uint8
 
 
 def encode_arms(table: Table, domain: Domain) -> tuple[Bits | Codes, Bits]:
@@ -131,11 +129,6 @@ def encode_arms(table: Table, domain: Domain) -> tuple[Bits | Codes, Bits]:
 def read_arms(table: Table, treatment: Treatment) -> tuple[Codes, Bits]:
     """Return the code of each row's arm and whether its own entry says so; if not, it is zero."""
     return _binned(table, treatment) if treatment.bins else _labelled(table, treatment)
-
-
-def encode_participation(table: Table, domain: Domain) -> Bits:
-    """Return True where the entry says which arm a row is in."""
-    return encode_arms(table, domain)[1]
 
 
 def _labelled(table: Table, treatment: Treatment) -> tuple[Codes, Bits]:
@@ -172,27 +165,24 @@ def encode_rows(
     gaps: dict[str, Bits] | None = {} if looks else None
     covariates = encode_covariates(table, domain, gaps)
     treatment, takes_part = encode_arms(table, domain)
-    steps = encode_outcome(table, domain) if outcome else None
-    leaves_out = outcome and domain.outcome.missing is not None
-    observed = encode_observed(table, domain) if leaves_out else None
-    further = encode_further(table, domain) if outcome else ()
+    outcomes = encode_outcomes(table, domain) if outcome else []
     weights, unweighted = encode_weights(table, domain)
+    rows = EncodedRows(
+        covariates, treatment, outcomes[0].steps if outcome else None, takes_part,
+        outcomes[0].observed if outcome else None, weights, tuple(outcomes[1:]),
+    )  # fmt: skip
     if reading is None or gaps is None:
-        return EncodedRows(
-            covariates, treatment, steps, takes_part, observed, weights=weights, further=further
-        )
+        return rows
     found = look_over(
         table, domain, reading,
         takes_part=takes_part, gaps=gaps, first=first, unweighted=unweighted,
     )  # fmt: skip
     kept = found.kept
-    if kept is not None:
-        covariates, treatment, takes_part = covariates[:, kept], treatment[kept], takes_part[kept]
-        steps = None if steps is None else steps[kept]
-        observed = None if observed is None else observed[kept]
-        weights = None if weights is None else weights[kept]
-        further = tuple(one.taken(kept) for one in further)
-    return EncodedRows(covariates, treatment, steps, takes_part, observed, found, weights, further)
+    if kept is None:
+        return replace(rows, found=found)
+    return map_columns(
+        rows, lambda column: column[kept], covariates=covariates[:, kept], found=found
+    )
 
 
 def mark_missing(rows: EncodedRows, names: Sequence[str]) -> Bits:
@@ -216,14 +206,16 @@ def encode_outcome(table: Table, domain: Domain) -> npt.NDArray[np.int32]:
     return quantize_outcomes(values, bounds.low, bounds.high, bounds.fill)
 
 
-def encode_further(table: Table, domain: Domain) -> tuple[FurtherOutcome, ...]:
-    """Return all outcomes but the first, each on the grid across its own bounds."""
-    found = []
-    for place in range(1, len(domain.outcomes)):
-        one = domain.of_outcome(place)
-        seen = None if one.outcome.missing is None else encode_observed(table, one)
-        found.append(FurtherOutcome(encode_outcome(table, one), seen))
-    return tuple(found)
+def encode_outcomes(table: Table, domain: Domain) -> list[FurtherOutcome]:
+    """Return all outcomes, each on the grid across its own bounds, and who has one."""
+    each = [domain.of_outcome(place) for place in range(len(domain.outcomes))]
+    return [
+        FurtherOutcome(
+            encode_outcome(table, one),
+            None if one.outcome.missing is None else encode_observed(table, one),
+        )
+        for one in each
+    ]
 
 
 def encode_observed(table: Table, domain: Domain) -> Bits:

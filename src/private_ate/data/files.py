@@ -1,16 +1,25 @@
-"""Files in: each as a frame, and its schema without reading a value."""
+"""Files in: each as a table in memory, or in chunks of rows if it is larger than memory allows.
+
+Whatever a reader says about a failure could quote a record: it is forgotten, with its warnings, and
+the error names the file alone.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
-from private_ate.data.csv_file import CsvFile
-from private_ate.data.csv_records import read_header, read_lines
-from private_ate.data.formats import FOREIGN, foreign_shape, is_foreign, read_foreign
-from private_ate.data.workbooks import ExcelFile
+import numpy as np
+
+from private_ate.arrays import Floats
+from private_ate.data.csv_file import CsvFile, count_records, read_header, read_lines
+from private_ate.data.formats import STATISTICAL, StatHead, frame_of_r, value_codes
+from private_ate.data.tables import Kind, Table, ValueCodes, schema_of, table_of
+from private_ate.data.workbooks import ExcelFile, read_sheet
 from private_ate.errors import ArgumentError, PrivateAteError, RecordsError, SchemaError
 from private_ate.privacy.levels import Level, has_public_covariates
 
@@ -18,31 +27,204 @@ if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
-    "SUFFIXES",
-    "DataFile",
-    "Kind",
-    "check_path",
-    "described_file",
-    "file_of",
-    "is_parquet",
-    "read_file",
-    "read_schema",
-    "require_counted_records",
-    "unreadable",
-    "without_words",
-    "write_whole",
-]
+    "FOREIGN", "MEMORY_LIMIT", "SUFFIXES", "DataFile", "StreamedTable", "described_file",
+    "file_of", "open_schema", "open_table", "read_schema", "read_table", "require_counted_records",
+    "without_words", "write_whole",
+]  # fmt: skip
 
 T = TypeVar("T")
 DataFile = Path | CsvFile | ExcelFile
-Kind = Literal["number", "label", "object", "other"]
+MEMORY_LIMIT: Final = 1 << 30
 _TEXTS: Final = (".csv", ".tsv", ".txt")
 _PARQUET: Final = (".parquet", ".pq")
+# What files are, and which package of the extra reads them.
+FOREIGN: Final = {
+    ".dta": ("a Stata file", "pyreadstat"),
+    ".sav": ("an SPSS file", "pyreadstat"),
+    ".zsav": ("an SPSS file", "pyreadstat"),
+    ".xlsx": ("an Excel workbook", None),
+    ".rds": ("a data frame that R saved", "rdata"),
+}
 SUFFIXES: Final = (*_TEXTS, *_PARQUET, *FOREIGN)  # of files that can be read
+_SMALLEST_CHUNK: Final = 1 << 14
+_LARGEST_CHUNK: Final = 1 << 18
+_TEXT_COPIES: Final = 4  # texts of a CSV take this many times their size on disk once they are read
 _CONSTANT: Final = (
     "the records could not be read; nothing was released. What was said about it could quote a "
     "record and is not repeated: check how the table was made, or save it as Parquet"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedTable(Table):
+    """A file that is read in chunks of rows; nothing of it is kept, and its frame is empty.
+
+    Attributes
+    ----------
+    rows : int
+        The number of rows; of a CSV file, its lines after the first.
+    file : DataFile
+        The file, and how it is read.
+    chunk : int
+        Rows, or bytes of a CSV file, to a chunk.
+    """
+
+    file: DataFile = field(kw_only=True)
+    chunk: int = field(kw_only=True)
+
+    def chunks(self, columns: Sequence[str]) -> Iterator[Table]:
+        """Yield the rows in order, each chunk with these columns."""
+        frames = _frames(self.file, list(dict.fromkeys(columns)), self.chunk)
+        while (frame := _quietly(lambda: next(frames, None), self.file)) is not None:
+            if frame.height:
+                yield table_of(frame, typed=self.typed, decimal=self.decimal, codes=self.codes)
+
+    def numbers(self, name: str) -> Floats:
+        """Return a whole column as floats, missing entries as NaN."""
+        return np.concatenate([chunk.numbers(name) for chunk in self.chunks([name])])
+
+
+def open_table(
+    data: object,
+    memory_limit: int = MEMORY_LIMIT,
+    columns: Sequence[str] | None = None,
+    *,
+    public: Sequence[str] = (),
+) -> Table:
+    """Read a table, or open it for streaming if it is a file that would not fit the limit.
+
+    A sheet does not give its number of records: the last one is the last with an entry in one of
+    the ``public`` columns, if some are named, so that n follows from no private entry.
+    """
+    file = file_of(data)
+    if isinstance(file, ExcelFile):  # no limit divides a sheet
+        table = read_table(file, columns)
+        return table.until_last(public) if public else table
+    if isinstance(file, CsvFile) and _TEXT_COPIES * file.file.stat().st_size > memory_limit:
+        empty = schema_of(_shape_of(file).empty, typed=False)
+        chunk = min(max(memory_limit // 16, 1 << 20), 1 << 26)
+        rows, decimal = count_records(file), file.decimal
+        return StreamedTable(
+            empty.frame, empty.typed, empty.names, rows, decimal, file=file, chunk=chunk
+        )
+    if isinstance(file, Path):
+        shape = _shape_of(file)
+        empty, rows = schema_of(shape.empty), shape.rows or 0
+        # The table and its encoded copy; R's files are read as a whole, and no limit divides them.
+        if 2 * 8 * rows * len(empty.names) > memory_limit:
+            fitting = memory_limit // (16 * 8 * max(len(empty.names), 1))
+            chunk = min(max(fitting, _SMALLEST_CHUNK), _LARGEST_CHUNK)
+            return StreamedTable(
+                empty.frame, empty.typed, empty.names, rows,
+                codes=_codes(file) or {}, file=file, chunk=chunk,
+            )  # fmt: skip
+    return read_table(data if file is None else file, columns)
+
+
+def open_schema(data: object, level: Level | None = None) -> Table:
+    """Return a table's names and types; of a file or a lazy frame no record is read.
+
+    At sample level a file that does not give its number of records is refused.
+    """
+    file = file_of(data)
+    if file is None:
+        return without_words(lambda: schema_of(data))
+    require_counted_records(file, level)
+    return schema_of(_shape_of(file).empty, typed=isinstance(file, Path))
+
+
+def read_schema(file: str | DataFile) -> dict[str, Kind | Literal["binary"] | None]:
+    """Return a file's column names and, where it has types, their kinds; no value is read.
+
+    A column whose type holds true and false alone is binary.
+    """
+    try:
+        table = open_schema(file)
+    except RecordsError as unreadable:
+        raise SchemaError(str(unreadable)) from None
+    if not table.typed:
+        return dict.fromkeys(table.names)
+    return {
+        name: "binary" if table.type_name(name) == "boolean" else table.kind(name)
+        for name in table.names
+    }
+
+
+def read_table(data: object, columns: Sequence[str] | None = None) -> Table:
+    """Read a data frame that narwhals knows, or a file.
+
+    Of a file that is no CSV only the ``columns`` in use are read, so that no other can stop the
+    reader; a line of a CSV file is a record by itself, whatever it holds.
+    """
+    file = file_of(data)
+    if file is None:
+        return table_of(data, typed=True)
+    wanted = None if columns is None else list(dict.fromkeys(columns))
+    frame = _quietly(lambda: _frame_of(file, wanted), file)
+    decimal = file.decimal if isinstance(file, CsvFile) else "."
+    return table_of(frame, typed=isinstance(file, Path), decimal=decimal, codes=_codes(file))
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """The columns of a file without a row; ``rows`` where it can be read in parts, else None."""
+
+    empty: pl.DataFrame
+    rows: int | None = None
+
+
+def _shape_of(file: DataFile) -> _Shape:
+    """Return names and types, and the number of rows if the file's head gives it."""
+    import polars as pl
+
+    def look() -> _Shape:
+        if isinstance(file, CsvFile):
+            return _Shape(read_header(file))
+        if isinstance(file, ExcelFile):
+            return _Shape(read_sheet(file, header_only=True))
+        if _ending(file) in STATISTICAL:
+            head = StatHead.read(file)
+            return _Shape(pl.DataFrame(schema=dict(head.types)), head.rows)
+        if _ending(file) in FOREIGN:
+            return _Shape(frame_of_r(file).clear())
+        rows = pl.scan_parquet(file).select(pl.len()).collect().item()
+        return _Shape(pl.DataFrame(schema=pl.read_parquet_schema(file)), int(rows))
+
+    return _quietly(look, file)
+
+
+def _frame_of(file: DataFile, columns: list[str] | None) -> pl.DataFrame:
+    """Return the rows of a file, of some columns if named; of a CSV file of all."""
+    import polars as pl
+
+    if isinstance(file, CsvFile):
+        return pl.concat([read_header(file), *read_lines(file)])
+    if isinstance(file, ExcelFile):
+        return read_sheet(file, columns)
+    if _ending(file) in STATISTICAL:
+        head = StatHead.read(file)
+        return head.part(list(head.types) if columns is None else columns)
+    if _ending(file) in FOREIGN:
+        frame = frame_of_r(file)
+        return frame if columns is None else frame.select(columns)
+    return pl.read_parquet(file, columns=columns)
+
+
+def _frames(file: DataFile, columns: list[str], size: int) -> Iterator[pl.DataFrame]:
+    """Go through the rows of a file that is streamed."""
+    import polars as pl
+
+    if isinstance(file, CsvFile):
+        return read_lines(file, size, columns)
+    path = _path_of(file)
+    if _ending(path) in STATISTICAL:
+        return StatHead.read(path).parts(columns, size)
+    rows = pl.scan_parquet(path).select(columns)
+    return iter(rows.collect_batches(chunk_size=size, maintain_order=True))
+
+
+def _codes(file: DataFile) -> ValueCodes | None:
+    return _quietly(lambda: value_codes(file), file) if isinstance(file, Path) else None
 
 
 def without_words(action: Callable[[], T], sentence: str = _CONSTANT) -> T:
@@ -60,6 +242,42 @@ def without_words(action: Callable[[], T], sentence: str = _CONSTANT) -> T:
     except (Exception, pl.exceptions.PanicException):  # noqa: BLE001, S110
         pass
     raise RecordsError(sentence)
+
+
+def _quietly(action: Callable[[], T], file: DataFile) -> T:
+    """Read a file without a word of its reader: neither its error, nor its warning."""
+    path = _path_of(file)
+    what, package = FOREIGN.get(_ending(path), ("Parquet", None))
+    if isinstance(file, CsvFile):
+        what, package = "comma-separated values with a header line", None
+
+    def read() -> T:
+        if package is None:
+            return action()
+        is_absent = False
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                return action()
+            except ModuleNotFoundError:
+                is_absent = True
+        if is_absent:
+            msg = (
+                f"reading {path.suffix} files needs the formats extra ({package}): "
+                "pip install 'private-ate[formats]'"
+            )
+            raise ArgumentError(msg)
+        raise AssertionError
+
+    return without_words(read, f"the file {path.name!r} cannot be read as {what}")
+
+
+def _path_of(file: DataFile) -> Path:
+    return file if isinstance(file, Path) else file.file
+
+
+def _ending(path: Path) -> str:
+    return path.suffix.lower()
 
 
 def file_of(data: object) -> DataFile | None:
@@ -116,69 +334,6 @@ def require_counted_records(file: DataFile, level: Level | None) -> None:
         raise ArgumentError(msg)
 
 
-def read_file(
-    file: str | DataFile, columns: Sequence[str] | None = None
-) -> tuple[pl.DataFrame, bool]:
-    """Return a file's frame, and whether its columns have types of their own.
-
-    A line of a CSV file is a record by itself, whatever it holds; see ``lines``. Of other files
-    only the ``columns`` in use are read, so that no other can stop the reader.
-    """
-    import polars as pl
-
-    meant, path = _with_path(file)
-    if not isinstance(meant, CsvFile) and is_foreign(path):
-        return read_foreign(meant, columns), not isinstance(meant, ExcelFile)
-    frame: pl.DataFrame | None = None
-    try:
-        if not isinstance(meant, CsvFile):
-            wanted = None if columns is None else list(dict.fromkeys(columns))
-            return pl.read_parquet(path, columns=wanted), True
-        frame = pl.concat([read_header(meant), *read_lines(meant)])
-    except SchemaError:
-        raise
-    # A reader's panic on a damaged file is no Exception; what either says could quote a record.
-    except (Exception, pl.exceptions.PanicException):  # noqa: BLE001, S110
-        pass
-    if frame is None:
-        raise unreadable(path)
-    return frame, False
-
-
-def read_schema(file: str | DataFile) -> dict[str, Kind | Literal["binary"] | None]:
-    """Return a file's column names and, where it has types, their kinds; no value is read.
-
-    A column whose type holds true and false alone is binary.
-    """
-    import polars as pl
-
-    meant, path = _with_path(file)
-    header: pl.DataFrame | None = None
-    try:
-        if isinstance(meant, CsvFile):
-            header = read_header(meant)
-        elif is_foreign(path):
-            header = foreign_shape(meant).empty
-        else:
-            header = pl.DataFrame(schema=pl.read_parquet_schema(path))
-    except (ArgumentError, SchemaError):
-        raise
-    except (Exception, pl.exceptions.PanicException):  # noqa: BLE001, S110  # could quote a record
-        pass
-    if header is None:
-        raise SchemaError(str(unreadable(path)))
-    if not isinstance(meant, Path):
-        return dict.fromkeys(header.columns)
-    return {name: _kind_of_polars(str(dtype)) for name, dtype in header.schema.items()}
-
-
-def _with_path(file: str | DataFile) -> tuple[DataFile, Path]:
-    meant = file_of(file)
-    if meant is None:  # pragma: no cover  # a path is no table
-        raise TypeError
-    return meant, meant if isinstance(meant, Path) else meant.file
-
-
 def check_path(path: Path, *, is_text: bool = False) -> None:
     """Refuse a path that is no file that can be read; texts may have any other name."""
     if not path.is_file():
@@ -211,24 +366,3 @@ def write_whole(path: Path, content: str | bytes) -> None:
         partial.unlink(missing_ok=True)
         msg = f"the file {str(path)!r} cannot be written"
         raise ArgumentError(msg) from cause
-
-
-def is_parquet(path: Path) -> bool:
-    """Say whether a file's name ends as Parquet files do."""
-    return path.suffix.lower() in _PARQUET
-
-
-def unreadable(path: Path) -> RecordsError:
-    """Return the error for a file that is not what its name says; quotes nothing of it."""
-    kind = "Parquet" if is_parquet(path) else "comma-separated values with a header line"
-    if is_foreign(path):
-        kind = FOREIGN[path.suffix.lower()][0]
-    return RecordsError(f"the file {path.name!r} cannot be read as {kind}")
-
-
-def _kind_of_polars(dtype: str) -> Kind | Literal["binary"]:
-    if dtype == "Boolean":
-        return "binary"
-    if dtype.startswith(("Int", "UInt", "Float", "Decimal")):
-        return "number"
-    return "label" if dtype.startswith(("String", "Categorical", "Enum")) else "other"

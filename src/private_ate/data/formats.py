@@ -1,12 +1,8 @@
-"""Files of Stata, SPSS, Excel and R; all but Excel's through readers of the extra ``formats``.
+"""Files of Stata, SPSS and R, through readers of the extra ``formats``.
 
 The types of columns come from the file's own dictionary, never from its values, so that no record
-decides about another. Texts are decoded entry by entry, and a byte that is no text is replaced. A
-sheet has no types: its cells are texts and are parsed one by one, like those of a CSV file
-(``workbooks``). It does not say how many records it holds either, so that a record whose cells are
-empty is lost at its end, and it is refused where records are private.
-Whatever a reader says could quote a record: failures and warnings are forgotten, and the error
-names the file alone.
+decides about another. Texts are decoded entry by entry, and a byte that is no text is replaced.
+Whatever a reader says could quote a record: `files` forgets failures and warnings.
 
 Labelled columns hold their codes. A label that is declared stands for its codes; no other label is
 looked at, because Stata makes some of them from the values themselves.
@@ -18,8 +14,7 @@ import bz2
 import gzip
 import lzma
 import re
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -28,32 +23,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from private_ate.data.workbooks import MOST_BYTES, ExcelFile, read_sheet, too_large
-from private_ate.errors import ArgumentError, PrivateAteError, RecordsError
+from private_ate.data.tables import ValueCodes
+from private_ate.data.workbooks import MOST_BYTES, too_large
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = [
-    "FOREIGN",
-    "ForeignShape",
-    "ValueCodes",
-    "foreign_chunks",
-    "foreign_shape",
-    "is_foreign",
-    "read_foreign",
-    "value_codes",
-]
+__all__ = ["STATISTICAL", "StatHead", "frame_of_r", "value_codes"]
 
 T = TypeVar("T")
-ValueCodes = Mapping[str, Mapping[str, tuple[float, ...]]]
-FOREIGN: Final = {
-    ".dta": ("a Stata file", "pyreadstat"),
-    ".sav": ("an SPSS file", "pyreadstat"),
-    ".zsav": ("an SPSS file", "pyreadstat"),
-    ".xlsx": ("an Excel workbook", None),
-    ".rds": ("a data frame that R saved", "rdata"),
-}
+STATISTICAL: Final = (".dta", ".sav", ".zsav")
 _DATES: Final = re.compile(
     r"%-?\d*(t|d).*|(A|E|S|J)?DATE.*|QYR.*|MOYR.*|WKYR.*|D?TIME.*|MTIME.*|YMDHMS.*", re.IGNORECASE
 )
@@ -66,61 +45,14 @@ _UNPACKED: Final[Mapping[bytes, Callable[[Path], Any]]] = {
 _PIECE: Final = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignShape:
-    """The columns of a file without a row; ``rows`` where it can be read in parts, else None."""
-
-    empty: pl.DataFrame
-    rows: int | None
-
-
-def is_foreign(path: Path) -> bool:
-    """Say whether a file's name ends as those of Stata, SPSS, Excel or R do."""
-    return path.suffix.lower() in FOREIGN
-
-
-def foreign_shape(file: Path | ExcelFile) -> ForeignShape:
-    """Return names and types, and the number of rows if the file's head gives it."""
-    import polars as pl
-
-    path = file if isinstance(file, Path) else file.file
-
-    def look() -> ForeignShape:
-        if isinstance(file, ExcelFile):
-            return ForeignShape(read_sheet(file, header_only=True), None)
-        if path.suffix.lower() == ".rds":
-            return ForeignShape(_frame_of_r(path).clear(), None)
-        head = _Head.read(path)
-        return ForeignShape(pl.DataFrame(schema=dict(head.types)), head.rows)
-
-    return _quietly(look, path)
-
-
-def read_foreign(file: Path | ExcelFile, columns: Sequence[str] | None = None) -> pl.DataFrame:
-    """Return the rows of a file, of some columns if named."""
-    path = file if isinstance(file, Path) else file.file
-
-    def read() -> pl.DataFrame:
-        if isinstance(file, ExcelFile):
-            return read_sheet(file, columns)
-        if path.suffix.lower() == ".rds":
-            frame = _frame_of_r(path)
-        else:
-            head = _Head.read(path)
-            frame = head.part(list(head.types) if columns is None else list(columns))
-        return frame if columns is None else frame.select(list(dict.fromkeys(columns)))
-
-    return _quietly(read, path)
-
-
 def value_codes(path: Path) -> ValueCodes:
     """Return the codes that stand for labels, by column and label; none but of Stata and SPSS.
 
     An outcome's event or an arm can then be declared by its label, as code books do.
     """
-    if path.suffix.lower() not in {".dta", ".sav", ".zsav"}:
+    if path.suffix.lower() not in STATISTICAL:
         return {}
-    meta = _quietly(lambda: _pyreadstat(path, metadataonly=True)[1], path)
+    meta = _pyreadstat(path, metadataonly=True)[1]
     found: dict[str, dict[str, tuple[float, ...]]] = {}
     for name, labels in meta.variable_value_labels.items():
         own = found.setdefault(str(name), {})
@@ -131,39 +63,8 @@ def value_codes(path: Path) -> ValueCodes:
     return found
 
 
-def foreign_chunks(path: Path, columns: Sequence[str], size: int) -> Iterator[pl.DataFrame]:
-    """Yield the rows of a Stata or SPSS file in parts of ``size``."""
-    head = _quietly(lambda: _Head.read(path), path)
-    for first in range(0, head.rows or 0, size):
-        yield _quietly(partial(head.part, list(columns), first, size), path)
-
-
-def _quietly(action: Callable[[], T], path: Path) -> T:
-    """Read without a word of the reader: neither its error, nor its warning, nor its panic."""
-    what, package = FOREIGN[path.suffix.lower()]
-    is_absent = False
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return action()
-    except (KeyboardInterrupt, SystemExit, PrivateAteError):
-        raise
-    except ModuleNotFoundError:
-        is_absent = True
-    except BaseException:  # noqa: BLE001, S110  # a panic is no Exception
-        pass
-    if is_absent:
-        msg = (
-            f"reading {path.suffix} files needs the formats extra ({package}): "
-            "pip install 'private-ate[formats]'"
-        )
-        raise ArgumentError(msg)
-    msg = f"the file {path.name!r} cannot be read as {what}"
-    raise RecordsError(msg)
-
-
 @dataclass(frozen=True, slots=True)
-class _Head:
+class StatHead:
     """What the head of a Stata or SPSS file says: columns, types, rows, encoding."""
 
     path: Path
@@ -172,7 +73,8 @@ class _Head:
     encoding: str
 
     @classmethod
-    def read(cls, path: Path) -> _Head:
+    def read(cls, path: Path) -> StatHead:
+        """Read the head of a file; no row of it."""
         import polars as pl
 
         meta = _pyreadstat(path, metadataonly=True)[1]
@@ -205,6 +107,11 @@ class _Head:
             if frame.height != promised:
                 raise ValueError
         return frame
+
+    def parts(self, columns: list[str], size: int) -> Iterator[pl.DataFrame]:
+        """Yield the rows in parts of ``size``."""
+        for first in range(0, self.rows or 0, size):
+            yield self.part(columns, first, size)
 
     def _column(self, name: str, entries: Any) -> pl.Series:  # noqa: ANN401  # a list or an array
         import polars as pl
@@ -244,7 +151,7 @@ def _decoded(entry: object, encoding: str) -> str | None:
     return entry.encode("latin-1", "replace").decode(encoding, "replace")
 
 
-def _frame_of_r(path: Path) -> pl.DataFrame:
+def frame_of_r(path: Path) -> pl.DataFrame:
     """Return the data frame of a file that R's saveRDS wrote."""
     import polars as pl
     from rdata.parser import DEFAULT_ALTREP_MAP, parse_data  # an extra

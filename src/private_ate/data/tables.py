@@ -7,17 +7,13 @@ be parsed is a missing value. Whether reading succeeds never depends on a privat
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
 from private_ate.arrays import Bits, Floats
-from private_ate.data.csv_file import CsvFile
-from private_ate.data.files import Kind, file_of, read_file
-from private_ate.data.formats import ValueCodes, value_codes
 from private_ate.data.parse_values import (
     MISSING,
     column_entries,
@@ -39,11 +35,13 @@ if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
-    "MOST_LABELS", "Columns", "Table", "declare_labels", "observe_columns", "read_table",
+    "MOST_LABELS", "Columns", "Kind", "Table", "ValueCodes", "declare_labels", "observe_columns",
     "require_column", "require_labels", "require_numbers", "require_shared_labels", "schema_of",
     "table_of",
 ]  # fmt: skip
 
+Kind = Literal["number", "label", "object", "other"]
+ValueCodes = Mapping[str, Mapping[str, tuple[float, ...]]]
 
 MOST_LABELS = 200  # of a column whose labels are looked up
 _SIGNS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -168,9 +166,13 @@ class Table:
         """Name a column's type without what it is made of: a category's labels are no schema."""
         return str(self.frame.schema[name]).partition("(")[0].lower()
 
+    def chunks(self, columns: Sequence[str]) -> Iterator[Table]:  # noqa: ARG002  # of a file, what is read
+        """Yield the rows in order, each chunk with these columns; in memory all at once."""
+        yield self
+
     def observe(self, names: Sequence[str]) -> dict[str, Interval | Categories]:
-        """Look up the ranges or labels of some columns."""
-        return observe_columns([self], names)
+        """Look up the ranges or labels of some columns in one pass over the rows."""
+        return observe_columns(self.chunks(names), names)
 
     def until_last(self, names: Sequence[str]) -> Table:
         """Return the rows up to the last one with an entry in one of these columns."""
@@ -245,17 +247,6 @@ def require_labels(columns: Columns, name: str) -> None:
     if columns.kind(name) == "other":
         msg = f"column {name!r} is declared by labels but its type is {columns.type_name(name)}"
         raise SchemaError(msg)
-
-
-def read_table(data: object, columns: Sequence[str] | None = None) -> Table:
-    """Read a data frame that narwhals knows, or a file."""
-    file = file_of(data)
-    if file is None:
-        return table_of(data, typed=True)
-    frame, typed = read_file(file, columns)
-    decimal = file.decimal if isinstance(file, CsvFile) else "."
-    codes = value_codes(file) if isinstance(file, Path) else None
-    return table_of(frame, typed=typed, decimal=decimal, codes=codes)
 
 
 def table_of(

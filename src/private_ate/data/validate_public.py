@@ -7,9 +7,9 @@ function here reads an outcome: neither what is refused nor what is counted depe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Final, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,8 +21,6 @@ from private_ate.domain import Domain, Interval, Treatment
 from private_ate.errors import SchemaError, UndeclaredError
 
 __all__ = ["Entries", "PublicCounts", "PublicRows", "look_over", "settle_public"]
-
-V = TypeVar("V", int, "Entries")
 
 _NOWHERE: Final = 1 << 62
 _MOST_QUOTED: Final = 10  # labels of a treatment; more of them are names or ids
@@ -86,32 +84,15 @@ class PublicCounts:
     left_out_weights: int = 0
 
     def __add__(self, other: PublicCounts) -> PublicCounts:
-        labels = sorted(_added(self.labels, other.labels).items())[: _MOST_QUOTED + 1]
-        return PublicCounts(
-            self.rows + other.rows,
-            self.missing_arms + other.missing_arms,
-            self.undeclared_arms + other.undeclared_arms,
-            dict(labels),
-            _added(self.unreadable, other.unreadable),
-            _added(self.commas, other.commas),
-            _added(self.missing, other.missing),
-            _added(self.undeclared, other.undeclared),
-            self.kept + other.kept,
-            self.left_out_arms + other.left_out_arms,
-            self.unweighted + other.unweighted,
-            self.left_out_weights + other.left_out_weights,
-        )
+        names = [one.name for one in fields(self)]
+        total = {name: _added(getattr(self, name), getattr(other, name)) for name in names}
+        labels = sorted(total["labels"].items())[: _MOST_QUOTED + 1]
+        return PublicCounts(**{**total, "labels": dict(labels)})
 
     def after(self, rows: int) -> PublicCounts:
         """Return the counts of the same rows with others before them."""
-        moved = {name: _moved(found, rows) for name, found in self.unreadable.items()}
-        return replace(
-            self,
-            missing_arms=_moved(self.missing_arms, rows),
-            undeclared_arms=_moved(self.undeclared_arms, rows),
-            unreadable=moved,
-            unweighted=_moved(self.unweighted, rows),
-        )
+        names = ("missing_arms", "undeclared_arms", "unreadable", "unweighted")
+        return replace(self, **{name: _moved(getattr(self, name), rows) for name in names})
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +138,10 @@ def look_over(
         Entries.at(arms & ~absent, first),
         dict(Counter(labels).most_common(_MOST_QUOTED + 1)),
         {name: Entries.at(rows, first) for name, rows in unreadable.items()},
-        {name: _commas(table, name, rows) for name, rows in unreadable.items()},
+        {
+            name: sum(map(has_decimal_comma, table.labels(name, rows)))
+            for name, rows in unreadable.items()
+        },
         _counted(missing, kept),
         _counted(undeclared, kept),
         table.rows - int(np.count_nonzero(odd)),
@@ -190,12 +174,22 @@ def _sort_gaps(
 
 
 def settle_public(
-    domain: Domain, reading: Reading, counts: PublicCounts, *, by_lines: bool
-) -> tuple[Domain, MissingRules]:
+    domain: Domain,
+    reading: Reading | None,
+    count: Callable[[], PublicCounts],
+    *,
+    by_lines: bool,
+) -> tuple[Domain, MissingRules | None]:
     """Refuse what the reading does not allow; return the domain with indicators, and the rules.
 
+    ``count`` returns what was found; it is called where public columns are looked over alone.
     ``by_lines`` says that rows are lines of one file, which has a header.
     """
+    if reading is None:
+        return domain, None
+    if not reading.looks:
+        return domain, describe_rules(domain, reading)
+    counts = count()
     if not reading.leave_out_undeclared:
         _refuse(domain, counts, by_lines=by_lines)
     if counts.rows and not counts.kept:
@@ -219,58 +213,54 @@ def settle_public(
 
 
 def _refuse(domain: Domain, counts: PublicCounts, *, by_lines: bool) -> None:
-    arms = [*_about_arms(domain, counts, by_lines=by_lines)]
-    weights = [*_about_weights(domain, counts, by_lines=by_lines)]
-    numbers = [*_about_numbers(counts, by_lines=by_lines)]
-    if not (arms or weights or numbers):
+    found = list(_problems(domain, counts))
+    if not found:
         return
-    problems = [*arms, *weights, *numbers[:_MOST_COLUMNS]]
-    if len(numbers) > _MOST_COLUMNS:
-        problems.append(f"{len(numbers) - _MOST_COLUMNS} more columns hold such text")
-    remedies = []
-    if arms:
-        named = "write doses as numbers" if domain.treatment.bins else "declare the labels"
-        remedies.append(f"{named}, or with Treatment(other=…) the arm that others are in")
-    if weights:
-        remedies.append("declare the largest weight that the design allows, and 0 for no weight")
-    if numbers:
-        remedies.append("write numbers with a decimal point, and nothing where one is missing")
+    before = "line" if by_lines else "row"
+    problems = [
+        f"{what} in {entries.count} of {counts.rows} rows{more}, first in {before} "
+        f"{entries.first + 1 + by_lines}"
+        for _, what, entries, more in found
+    ]
+    numbers = sum(kind == "numbers" for kind, *_ in found)
+    if numbers > _MOST_COLUMNS:
+        rest = numbers - _MOST_COLUMNS
+        problems[-rest:] = [f"{rest} more columns hold such text"]
+    named = "write doses as numbers" if domain.treatment.bins else "declare the labels"
+    remedies = {
+        "arms": f"{named}, or with Treatment(other=…) the arm that others are in",
+        "weights": "declare the largest weight that the design allows, and 0 for no weight",
+        "numbers": "write numbers with a decimal point, and nothing where one is missing",
+    }
     header = " (line 1 is the header)" if by_lines else ""
+    wanted = "; ".join(remedies[kind] for kind in dict.fromkeys(kind for kind, *_ in found))
     msg = (
-        f"{'; '.join(problems)}{header}. To go on: {'; '.join(remedies)}; or leave such rows out, "
+        f"{'; '.join(problems)}{header}. To go on: {wanted}; or leave such rows out, "
         "counted in the release, with leave_out_undeclared=True"
     )
     raise UndeclaredError(msg, parameter="leave out undeclared")
 
 
-def _about_arms(domain: Domain, counts: PublicCounts, *, by_lines: bool) -> Iterator[str]:
-    treatment = domain.treatment
-    found = counts.missing_arms
-    if found.count:
-        yield (
-            f"the treatment {treatment.column!r} is missing in {found.count} of {counts.rows} "
-            f"rows, {_place(found, by_lines=by_lines)}"
-        )
-    found = counts.undeclared_arms
-    if found.count:
+def _problems(domain: Domain, counts: PublicCounts) -> Iterator[tuple[str, str, Entries, str]]:
+    """Yield what is refused: its kind, what is wrong, the rows, and more about them."""
+    arms = f"the treatment {domain.treatment.column!r} is"
+    if counts.missing_arms.count:
+        yield "arms", f"{arms} missing", counts.missing_arms, ""
+    if counts.undeclared_arms.count:
         quoted = ""
         if 0 < len(counts.labels) <= _MOST_QUOTED:
             each = (f"{label[:40]!r} in {number}" for label, number in counts.labels.items())
             quoted = f" ({', '.join(each)})"
-        yield (
-            f"the treatment {treatment.column!r} is {_unlike(treatment)} in {found.count} of "
-            f"{counts.rows} rows{quoted}, {_place(found, by_lines=by_lines)}"
-        )
-
-
-def _about_weights(domain: Domain, counts: PublicCounts, *, by_lines: bool) -> Iterator[str]:
-    found = counts.unweighted
-    if domain.weights is not None and found.count:
-        yield (
-            f"the sampling weight {domain.weights.column!r} is missing or not between 0 and "
-            f"{domain.weights.high:g} in {found.count} of {counts.rows} rows, "
-            f"{_place(found, by_lines=by_lines)}"
-        )
+        yield "arms", f"{arms} {_unlike(domain.treatment)}", counts.undeclared_arms, quoted
+    if domain.weights is not None and counts.unweighted.count:
+        column, high = domain.weights.column, domain.weights.high
+        what = f"the sampling weight {column!r} is missing or not between 0 and {high:g}"
+        yield "weights", what, counts.unweighted, ""
+    for name, found in counts.unreadable.items():
+        commas = counts.commas.get(name, 0)
+        hint = f", {commas} of them with a decimal comma" if commas else ""
+        what = f"column {name!r} is declared as numbers but holds other text"
+        yield "numbers", what, found, hint
 
 
 def _unlike(treatment: Treatment) -> str:
@@ -283,24 +273,6 @@ def _unlike(treatment: Treatment) -> str:
     return f"none of {', '.join(quoted)}"
 
 
-def _about_numbers(counts: PublicCounts, *, by_lines: bool) -> Iterator[str]:
-    for name, found in counts.unreadable.items():
-        commas = counts.commas.get(name, 0)
-        hint = f", {commas} of them with a decimal comma" if commas else ""
-        yield (
-            f"column {name!r} is declared as numbers but holds other text in {found.count} of "
-            f"{counts.rows} rows{hint}, {_place(found, by_lines=by_lines)}"
-        )
-
-
-def _place(found: Entries, *, by_lines: bool) -> str:
-    return f"first in line {found.first + 2}" if by_lines else f"first in row {found.first + 1}"
-
-
-def _commas(table: Table, name: str, rows: Bits) -> int:
-    return sum(map(has_decimal_comma, table.labels(name, rows)))
-
-
 def _counted(marks: Mapping[str, Bits], kept: Bits | None) -> dict[str, int]:
     """Count the marks of kept rows, columns without any left out."""
     counts = {
@@ -310,12 +282,15 @@ def _counted(marks: Mapping[str, Bits], kept: Bits | None) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def _moved(found: Entries, rows: int) -> Entries:
+def _moved(found: Any, rows: int) -> Any:  # noqa: ANN401  # as below
+    """Return entries, or a mapping of them, with so many rows before."""
+    if isinstance(found, Mapping):
+        return {name: _moved(one, rows) for name, one in found.items()}
     return replace(found, first=found.first + rows) if found.count else found
 
 
-def _added(one: Mapping[str, V], other: Mapping[str, V]) -> dict[str, V]:
-    total = dict(one)
-    for name, value in other.items():
-        total[name] = total[name] + value if name in total else value
-    return total
+def _added(one: Any, other: Any) -> Any:  # noqa: ANN401  # numbers, entries, or mappings of them
+    if not isinstance(one, Mapping):
+        return one + other
+    common = {name: _added(one[name], other[name]) for name in one.keys() & other.keys()}
+    return {**one, **other, **common}

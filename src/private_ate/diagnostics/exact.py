@@ -8,11 +8,8 @@ import numpy as np
 
 from private_ate.arrays import Integers
 from private_ate.data.encoding import encode_rows, read_outcome
-from private_ate.data.inputs import PreparedTable, prepare_table
+from private_ate.data.inputs import Covariates, PreparedTable, prepare_table
 from private_ate.data.missing_rules import Reading
-from private_ate.data.requested_columns import Covariates
-from private_ate.data.streams import StreamedTable
-from private_ate.data.tables import Table
 from private_ate.diagnostics.lost_values import count_lost
 from private_ate.diagnostics.noiseless import noiseless_estimate
 from private_ate.diagnostics.overlap import count_arm_overlap, count_overlap
@@ -30,13 +27,12 @@ from private_ate.methods.published.method import (
     plan_for,
 )
 from private_ate.methods.registry import METHODS
-from private_ate.models.logistic import fit_logistic
-from private_ate.models.multinomial import MultinomialModel, fit_multinomial
+from private_ate.models.propensity import PropensityModel, fit_propensity
 from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.quantization import OUTCOME_BITS, WEIGHT_BITS
-from private_ate.release import ArmDiagnostics, Diagnostics, Release
-from private_ate.release.curator import WithoutNoise
+from private_ate.release.curator import ArmDiagnostics, Diagnostics, WithoutNoise
+from private_ate.release.release import Release
 from private_ate.request import Request
 
 __all__ = [
@@ -75,7 +71,7 @@ def exact_effect(
     if study.arms > 2:
         means = _shared_means(study, values, neighbors)
         return means[study.domain.treatment.coded[-1]] - means[study.domain.treatment.coded[0]]
-    weights = 1.0 + _public_pool(study).shared_mass(neighbors)
+    weights = 1.0 + _pool(study)[0].shared_mass(neighbors)
     # Centred, so that rounding follows the range of the outcome and not its level.
     signed = np.where(study.treatment, weights, -weights)
     return float(signed @ (values - table.domain.bounds.middle) / study.size)
@@ -123,15 +119,13 @@ def _refuse_outcomes(domain: Domain | None, outcome: str | None) -> None:
 
 
 def _with_outcomes(
-    table: PreparedTable[Table | StreamedTable],
+    table: PreparedTable,
 ) -> tuple[LocalStudy, np.ndarray]:
     """Return the public study of rows that have an outcome, and those clipped to their bounds."""
     study = LocalStudy.encode_public(table.table, table.domain, None, table.lenient)
     bounds = table.domain.bounds
     outcome = table.domain.outcome
-    chunks = (
-        [table.table] if isinstance(table.table, Table) else table.table.chunks([outcome.column])
-    )
+    chunks = table.table.chunks([outcome.column])
     values = np.concatenate([read_outcome(chunk, outcome) for chunk in chunks])
     if values.size > study.size:
         values = values[_kept_rows(table)]
@@ -144,7 +138,7 @@ def _with_outcomes(
 
 def _shared_means(study: LocalStudy, values: np.ndarray, neighbors: int) -> dict[str, float]:
     """Return weighted means of all arms under matching without limits."""
-    pool = _arm_pool(study)[0] if study.arms > 2 else _public_pool(study)
+    pool = _pool(study)[0]
     weights = 1.0 + pool.shared_mass(neighbors)
     middle, arm = study.domain.bounds.middle, study.arm
     return {
@@ -186,7 +180,7 @@ def diagnose_ate(  # noqa: PLR0913  # one keyword per question a curator answers
         study = _some_rows(study, np.flatnonzero(study.observed))
     if study.arms > 2:
         return replace(_diagnose_arms(study, request), without_noise=without_noise, lost=lost)
-    pool = _public_pool(study)
+    pool = _pool(study)[0]
     plan = plan_for(pool, request, PublishedOptions())
     limited = pool.match(request.neighbors, plan.limits)
     shared = pool.match_sharing_ties(request.neighbors)
@@ -217,7 +211,7 @@ def diagnose_ate(  # noqa: PLR0913  # one keyword per question a curator answers
 
 def _without_noise(
     study: LocalStudy,
-    prepared: PreparedTable[Table | StreamedTable],
+    prepared: PreparedTable,
     release: Release,
     options: object | None,
 ) -> WithoutNoise | None:
@@ -243,7 +237,7 @@ def _without_noise(
 
 def _run_silently(
     study: LocalStudy,
-    prepared: PreparedTable[Table | StreamedTable],
+    prepared: PreparedTable,
     release: Release,
     options: object | None,
 ) -> WithoutNoise | None:
@@ -262,7 +256,7 @@ def _run_silently(
 
 def _diagnose_arms(study: LocalStudy, request: Request) -> ArmDiagnostics:
     """Look at three arms or more."""
-    pool, model = _arm_pool(study)
+    pool, model = _pool(study)
     plan = plan_for(pool, request, PublishedOptions())
     limited = pool.match(request.neighbors, plan.limits)
     shared = pool.match_sharing_ties(request.neighbors)
@@ -295,22 +289,20 @@ def _means(study: LocalStudy, weights: LocalWeights) -> list[float]:
     return [bounds.middle + total * unit for total in study.arm_sums(weights).totals]
 
 
-def _arm_pool(study: LocalStudy) -> tuple[LocalArmPool, MultinomialModel]:
-    """Return rows in order along every arm's score; an empty arm is refused."""
+def _pool(study: LocalStudy) -> tuple[LocalPool | LocalArmPool, PropensityModel]:
+    """Return rows in order along the score, or every arm's; an empty arm is refused."""
     public = study.public()
     count_arms(public)
     with single_threaded_blas():
-        model = fit_multinomial(public, 1.0 / study.size)
-    return public.arm_pool(model.coefficients), model
+        model = fit_propensity(public, 1.0 / study.size)
+    return public.pool(model.coordinates if model.arms == 2 else model.coefficients), model
 
 
-def _kept_rows(prepared: PreparedTable[Table | StreamedTable]) -> np.ndarray:
+def _kept_rows(prepared: PreparedTable) -> np.ndarray:
     """Return which rows an encoding keeps, by another look at them."""
     table, domain = prepared.table, prepared.domain
-    columns = [domain.treatment.column, *domain.covariates]
-    chunks = table.chunks(columns) if isinstance(table, StreamedTable) else [table]
     kept = []
-    for chunk in chunks:
+    for chunk in table.chunks(domain.public_columns):
         found = encode_rows(chunk, domain, prepared.lenient, outcome=False).found
         rows = None if found is None else found.kept
         kept.append(np.ones(chunk.rows, dtype=np.bool_) if rows is None else rows)
@@ -323,13 +315,6 @@ def _some_rows(study: LocalStudy, rows: Integers) -> LocalStudy:
         msg = "no unit has an outcome: check the outcome column"
         raise SchemaError(msg)
     return study.reordered(rows)
-
-
-def _public_pool(study: LocalStudy) -> LocalPool:
-    public = study.public()
-    count_arms(public)
-    with single_threaded_blas():
-        return public.pool(fit_logistic(public, 1.0 / study.size).coefficients)
 
 
 def _equal_weights(study: LocalStudy) -> np.ndarray:

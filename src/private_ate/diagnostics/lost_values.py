@@ -9,7 +9,6 @@ import numpy as np
 
 from private_ate.arrays import Floats
 from private_ate.data.encoding import read_arms, read_outcome
-from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Table
 from private_ate.domain import Domain, Interval
 from private_ate.release.curator import LostValues
@@ -17,10 +16,10 @@ from private_ate.release.curator import LostValues
 __all__ = ["count_lost"]
 
 
-def count_lost(table: Table | StreamedTable, domain: Domain) -> dict[str, LostValues]:
+def count_lost(table: Table, domain: Domain) -> dict[str, LostValues]:
     """Return for each column in use how many of its entries were not used as they are."""
     columns = [domain.treatment.column, domain.outcome.column, *domain.covariates]
-    chunks = table.chunks(columns) if isinstance(table, StreamedTable) else [table]
+    chunks = table.chunks(columns)
     totals: dict[str, Counter[str]] = {name: Counter() for name in columns}
     for chunk in chunks:
         for name, found in _chunk(chunk, domain).items():

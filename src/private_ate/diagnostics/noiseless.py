@@ -18,10 +18,11 @@ from private_ate.errors import PrivateAteError
 from private_ate.methods.registry import METHODS
 from private_ate.privacy.entropy import entropy_for
 from private_ate.privacy.joint import JointCentres, JointRule, nearest_centres
-from private_ate.privacy.noise import Noise, Spend
+from private_ate.privacy.metrics import Spend
+from private_ate.privacy.noise import Noise
 from private_ate.privacy.objective import ObjectiveCalibration, Perturbation
 from private_ate.privacy.trimmed_mean import CentreRule
-from private_ate.release import Release
+from private_ate.release.release import Release
 
 __all__ = ["noiseless_estimate"]
 

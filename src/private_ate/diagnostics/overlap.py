@@ -9,13 +9,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.data.inputs import prepare_table, resolve_domain
-from private_ate.data.requested_columns import Covariates
+from private_ate.data.inputs import Covariates, prepare_table, resolve_domain
 from private_ate.domain import Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
-from private_ate.models.logistic import fit_logistic
-from private_ate.models.multinomial import MultinomialModel, fit_multinomial
-from private_ate.release import ArmOverlap, Overlap
+from private_ate.models.propensity import PropensityModel, fit_propensity
+from private_ate.release.public_facts import ArmOverlap, Overlap
 from private_ate.study import Block, Study
 
 __all__ = ["bin_scores", "count_arm_overlap", "count_overlap", "describe_overlap"]
@@ -49,13 +47,13 @@ def describe_overlap(
     )  # fmt: skip
     study = LocalStudy.encode_public(prepared.table, prepared.domain, None, prepared.lenient)
     if study.arms > 2:
-        return count_arm_overlap(study, fit_multinomial(study, 1.0 / study.size))
+        return count_arm_overlap(study, fit_propensity(study, 1.0 / study.size))
     return count_overlap(study)
 
 
 def count_overlap(study: Study) -> Overlap:
     """Fit the propensity model of the label level and count its scores in equal bins."""
-    return bin_scores(study, fit_logistic(study, 1.0 / study.size).coefficients)
+    return bin_scores(study, fit_propensity(study, 1.0 / study.size).coordinates)
 
 
 def bin_scores(study: Study, coefficients: npt.NDArray[np.float64]) -> Overlap:
@@ -64,7 +62,7 @@ def bin_scores(study: Study, coefficients: npt.NDArray[np.float64]) -> Overlap:
     return Overlap(tuple(map(int, counts.treated)), tuple(map(int, counts.control)))
 
 
-def count_arm_overlap(study: Study, model: MultinomialModel) -> ArmOverlap:
+def count_arm_overlap(study: Study, model: PropensityModel) -> ArmOverlap:
     """Count units of every arm by the probability of each, in equal bins."""
     labels = study.domain.treatment.coded
     counts = study.fold(_arm_binning(model), title="overlap").values
@@ -83,7 +81,7 @@ class _ArmCounts:
         return _ArmCounts(self.values + other.values)
 
 
-def _arm_binning(model: MultinomialModel) -> Callable[[Block], _ArmCounts]:
+def _arm_binning(model: PropensityModel) -> Callable[[Block], _ArmCounts]:
     def kernel(block: Block) -> _ArmCounts:
         arms = model.arms
         chances = model.probabilities(block.covariates)

@@ -15,13 +15,13 @@ import numpy as np
 from private_ate.arrays import Floats
 from private_ate.engines.local import LocalStudy
 from private_ate.engines.threads import single_threaded_blas
-from private_ate.facts import Facts
 from private_ate.methods.calibrated.design import fold_with_base, pose
 from private_ate.methods.calibrated.options import CalibratedOptions
 from private_ate.methods.calibrated.private import draws_of, forms_of
 from private_ate.methods.calibrated.weights import settle, try_caps
-from private_ate.release import Release
+from private_ate.release.release import Release
 from private_ate.request import Request
+from private_ate.settings import Facts
 from private_ate.study import Block
 
 __all__ = ["request_of", "used_weights"]

@@ -7,15 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from private_ate.arrays import Floats
-from private_ate.data.inputs import prepare_table, resolve_domain
-from private_ate.data.requested_columns import Covariates
+from private_ate.data.inputs import Covariates, prepare_table, resolve_domain
 from private_ate.diagnostics.reweighting import used_weights
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError
 from private_ate.privacy.levels import has_public_covariates
-from private_ate.release import Release
 from private_ate.release.public_facts import CovariateRow, Moments, TableOne
+from private_ate.release.release import Release
 
 __all__ = ["describe_arms", "tabulate_arms"]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from private_ate.arguments import settle
 from private_ate.domain.column_types import (
     Categories,
     Interval,
@@ -16,7 +17,7 @@ from private_ate.domain.column_types import (
     require_name,
 )
 from private_ate.domain.outcome import Outcome, StudyLabel
-from private_ate.domain.toml import read_tables, toml_lines
+from private_ate.domain.toml import read_tables, write_tables
 from private_ate.domain.treatment import Treatment
 from private_ate.errors import DomainError
 
@@ -87,16 +88,17 @@ class Domain:
         column_labels: Mapping[str, str] | None = None,
     ) -> None:
         first, *others = _as_outcomes(outcome)
-        object.__setattr__(
-            self, "treatment", Treatment(treatment) if isinstance(treatment, str) else treatment
+        settle(
+            self,
+            treatment=Treatment(treatment) if isinstance(treatment, str) else treatment,
+            outcome=first,
+            further=(*others, *further),
+            covariates=dict(covariates or {}),
+            column_labels=dict(column_labels or {}),
+            indicators=(),
+            study=study or StudyLabel(),
+            weights=as_weights(weights),
         )
-        object.__setattr__(self, "outcome", first)
-        object.__setattr__(self, "further", (*others, *further))
-        object.__setattr__(self, "covariates", dict(covariates or {}))
-        object.__setattr__(self, "column_labels", dict(column_labels or {}))
-        object.__setattr__(self, "indicators", ())
-        object.__setattr__(self, "study", study or StudyLabel())
-        object.__setattr__(self, "weights", as_weights(weights))
         self._check()
 
     def _check(self) -> None:
@@ -132,8 +134,7 @@ class Domain:
     def with_outcome(self, outcome: Outcome) -> Domain:
         """Return the domain with another outcome, and that alone."""
         domain = copy(self)  # of what was checked: nothing is checked again
-        object.__setattr__(domain, "outcome", outcome)
-        object.__setattr__(domain, "further", ())
+        settle(domain, outcome=outcome, further=())
         return domain
 
     @property
@@ -148,6 +149,15 @@ class Domain:
                 feature += " (missing)"
             plain.append(feature)
         return tuple(plain)
+
+    @property
+    def places(self) -> dict[str, slice]:
+        """Where the encoded columns of each covariate are; those of indicators come last."""
+        found, first = {}, 0
+        for name, kind in self.covariates.items():
+            last = first + len(_features(name, kind))
+            found[name], first = slice(first, last), last
+        return found
 
     @property
     def columns(self) -> list[str]:
@@ -178,8 +188,7 @@ class Domain:
         declared, so it is no part of a domain's TOML.
         """
         domain = copy(self)
-        kept = tuple(name for name in self.covariates if name in names)
-        object.__setattr__(domain, "indicators", kept)
+        settle(domain, indicators=tuple(name for name in self.covariates if name in names))
         return domain
 
     @property
@@ -200,10 +209,7 @@ class Domain:
     @classmethod
     def from_toml(cls, text: str) -> Domain:
         """Build a domain from TOML text, as written by :meth:`to_toml`."""
-        treatment, outcomes, covariates, study, weights, labels = read_tables(text)
-        return cls(
-            treatment, outcomes, covariates, study=study, weights=weights, column_labels=labels
-        )
+        return cls(**read_tables(text))
 
     def write(self, path: str | Path) -> None:
         """Write the domain to a TOML file."""
@@ -211,11 +217,10 @@ class Domain:
 
     def to_toml(self) -> str:
         """Return the domain as TOML text that :meth:`from_toml` reads back."""
-        lines = toml_lines(
+        return write_tables(
             self.study, self.treatment, self.outcomes, self.covariates, self.weights,
             self.column_labels,
         )  # fmt: skip
-        return "\n".join(lines) + "\n"
 
 
 def require_one_outcome(domain: Domain, who: str) -> None:
@@ -246,11 +251,11 @@ def _as_outcomes(outcome: object) -> list[Outcome]:
 
 
 def _as_outcome(outcome: object) -> Outcome:
-    if isinstance(outcome, Outcome):
-        return outcome
-    if isinstance(outcome, str):
-        return Outcome(outcome)
     match outcome:
+        case Outcome():
+            return outcome
+        case str() as column:
+            return Outcome(column)
         case (str() as column, Interval() as bounds):
             return Outcome(column, bounds)
     msg = 'the outcome is a column name or a pair such as ("re78", Interval(0, 60308))'

@@ -13,7 +13,7 @@ from private_ate.domain.outcome import Outcome, StudyLabel, Survival
 from private_ate.domain.treatment import Treatment
 from private_ate.errors import DomainError
 
-__all__ = ["arm_lines", "find_unfilled", "read_tables", "toml_lines", "toml_text"]
+__all__ = ["arm_lines", "read_tables", "toml_text", "write_tables"]
 
 # A line up to its comment; a sign inside quotation marks begins none.
 _CODE: Final = re.compile(r"""(?:[^#"']|"(?:\\.|[^"\\])*"|'[^']*')*""")
@@ -21,17 +21,25 @@ _TABLE: Final = re.compile(r"\s*\[(?P<name>[^\[\]]+)\]\s*")
 _KEY: Final = re.compile(r"""\s*(?P<key>"(?:\\.|[^"\\])*"|'[^']*'|[^\s="']+)\s*=""")
 
 
-def read_tables(
-    text: str,
-) -> tuple[
-    Treatment,
-    list[Outcome],
-    dict[str, Interval | Categories],
-    StudyLabel,
-    SamplingWeights | None,
-    dict[str, str],
-]:
-    """Read the tables of a domain's TOML text."""
+# The tables, and what is said where one is of another form.
+_TABLES: Final = {
+    "study": "[study] is a table with the data set's name and version",
+    "treatment": "",
+    "outcome": "",
+    "covariates": "[covariates] is a table of columns",
+    "weights": "[weights] is a table with the column of sampling weights and high, their bound",
+}
+_ARM_KEYS: Final = ("treated", "control", "other", "arms", "reference", "bins", "labels")
+_OUTCOME_KEYS: Final = (
+    "column", "label", "low", "high", "missing", "binary", "unit", "event_label",
+)  # fmt: skip
+_SURVIVAL_KEYS: Final = (
+    "event", "event_label", "horizon", "bins", "censoring_by", "missing", "unit",
+)  # fmt: skip
+
+
+def read_tables(text: str) -> dict[str, Any]:
+    """Read the tables of a domain's TOML text: the arguments of `Domain`."""
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError) as cause:  # also a number of 5000 digits
@@ -39,10 +47,9 @@ def read_tables(
     unfilled = find_unfilled(text, quoted=True)
     if unfilled is not None:
         raise DomainError(unfilled.sentence, column=unfilled.column)
-    unknown = sorted(set(table) - {"study", "treatment", "outcome", "covariates", "weights"})
+    unknown = sorted(set(table) - set(_TABLES))
     if unknown:
-        known = "study, treatment, outcome, covariates, weights"
-        msg = f"the domain has an unknown table [{unknown[0]}]; known: {known}"
+        msg = f"the domain has an unknown table [{unknown[0]}]; known: {', '.join(_TABLES)}"
         raise DomainError(msg)
     outcomes = table.get("outcome")
     listed: list[Any] = outcomes if isinstance(outcomes, list) else [outcomes]
@@ -52,31 +59,30 @@ def read_tables(
             raise DomainError(msg)
     covariates = table.get("covariates", {})
     if not isinstance(covariates, dict):
-        msg = "[covariates] is a table of columns"
-        raise DomainError(msg)
-    return (
-        _treatment_from(table["treatment"]),
-        [_outcome_from(entry) for entry in listed],
-        {name: _covariate_from(name, entry) for name, entry in covariates.items()},
-        _study_from(table.get("study", {})),
-        _weights_from(table["weights"]) if "weights" in table else None,
-        _column_labels([table["treatment"], *listed], covariates),
-    )
-
-
-def _column_labels(named: list[dict[str, Any]], covariates: dict[str, Any]) -> dict[str, str]:
-    """Return what columns are called in reports."""
-    of_roles = ((entry.get("column", entry.get("time", "")), entry) for entry in named)
-    entries = [*of_roles, *covariates.items()]
-    return {name: entry["label"] for name, entry in entries if "label" in entry}
-
-
-def _weights_from(entry: object) -> SamplingWeights:
-    if not isinstance(entry, dict) or "high" not in entry:
-        msg = "[weights] is a table with the column of sampling weights and high, their bound"
-        raise DomainError(msg)
-    _only(entry, "weights", {"column", "high"})
-    return SamplingWeights(_text(entry, "weights", "column"), entry["high"])
+        raise DomainError(_TABLES["covariates"])
+    study, weights = table.get("study", {}), table.get("weights")
+    if not isinstance(study, dict):
+        raise DomainError(_TABLES["study"])
+    if "weights" in table and (not isinstance(weights, dict) or "high" not in weights):
+        raise DomainError(_TABLES["weights"])
+    arms = _only(table["treatment"], "treatment", ("column", "label", *_ARM_KEYS))
+    declared = {name: _covariate_from(name, entry) for name, entry in covariates.items()}
+    # What columns are called in reports.
+    named = [(entry.get("column", entry.get("time")), entry) for entry in (arms, *listed)]
+    labels = {name: entry["label"] for name, entry in (*named, *covariates.items())
+              if "label" in entry}  # fmt: skip
+    sampled = None
+    if weights is not None:
+        _only(weights, "weights", ("column", "high"))
+        sampled = SamplingWeights(_text(weights, "weights", "column"), weights["high"])
+    return {
+        "treatment": Treatment(_text(arms, "treatment", "column"), **_chosen(arms, _ARM_KEYS)),
+        "outcome": [_outcome_from(entry) for entry in listed],
+        "covariates": declared,
+        "study": StudyLabel(**_only(study, "study", ("dataset", "version"))),
+        "weights": sampled,
+        "column_labels": labels,
+    }
 
 
 def _invalid(text: str, cause: Exception) -> DomainError:
@@ -89,48 +95,22 @@ def _invalid(text: str, cause: Exception) -> DomainError:
     return DomainError(f"the domain is not valid TOML: {cause}; and {unfilled.sentence}")
 
 
-def _study_from(entry: object) -> StudyLabel:
-    if not isinstance(entry, dict):
-        msg = "[study] is a table with the data set's name and version"
-        raise DomainError(msg)
-    _only(entry, "study", {"dataset", "version"})
-    return StudyLabel(entry.get("dataset"), entry.get("version"))
-
-
-def _treatment_from(entry: dict[str, Any]) -> Treatment:
-    keys = ("treated", "control", "other", "arms", "reference", "bins", "labels")
-    _only(entry, "treatment", {"column", "label", *keys})
-    return Treatment(
-        _text(entry, "treatment", "column"), **{key: entry[key] for key in keys if key in entry}
-    )
-
-
-_SURVIVAL_KEYS = ("event", "event_label", "horizon", "bins", "censoring_by", "missing", "unit")
-
-
-def _survival_from(entry: dict[str, Any]) -> Survival:
-    _only(entry, "outcome", {"time", "label", *_SURVIVAL_KEYS})
-    held = {key: entry[key] for key in _SURVIVAL_KEYS if key in entry}
-    return Survival(_text(entry, "outcome", "time"), **held)
-
-
 def _outcome_from(entry: dict[str, Any]) -> Outcome:
     if "time" in entry:
-        return _survival_from(entry)
-    keys = ("column", "label", "low", "high", "missing", "binary", "unit", "event_label")
-    _only(entry, "outcome", set(keys))
+        _only(entry, "outcome", ("time", "label", *_SURVIVAL_KEYS))
+        return Survival(_text(entry, "outcome", "time"), **_chosen(entry, _SURVIVAL_KEYS))
+    _only(entry, "outcome", _OUTCOME_KEYS)
     column = _text(entry, "outcome", "column")
-    about = {key: entry.get(key) for key in ("unit", "event_label")}
     rule = entry.get("missing")
-    number = None if isinstance(rule, str) else rule
-    named: Any = rule if isinstance(rule, str) else None  # checked where it is kept
+    number, named = (None, rule) if isinstance(rule, str) else (rule, None)
+    bounds: Interval | None = None
     has_ends = "low" in entry or "high" in entry
     if entry.get("binary") is True or ("event_label" in entry and not has_ends):
-        return Outcome(column, Binary(missing=number), named, **about)
-    if not has_ends:
-        return Outcome(column, None, named, **about)
-    bounds = _interval_from("outcome", {**entry, "missing": number})
-    return Outcome(column, bounds, named, **about)
+        bounds = Binary(missing=number)
+    elif has_ends:
+        bounds = _interval_from("outcome", {**entry, "missing": number})
+    about: Any = {"missing": named, **_chosen(entry, ("unit", "event_label"))}
+    return Outcome(column, bounds, **about)
 
 
 def _covariate_from(name: str, entry: object) -> Interval | Categories:
@@ -138,12 +118,12 @@ def _covariate_from(name: str, entry: object) -> Interval | Categories:
         msg = f"covariate {name!r} is a table with low and high, with categories, or binary"
         raise DomainError(msg)
     if entry.get("binary") is True:
-        _only(entry, name, {"binary", "missing", "label"})
+        _only(entry, name, ("binary", "missing", "label"))
         return Binary(missing=entry.get("missing"))
     if "categories" not in entry:
-        _only(entry, name, {"low", "high", "missing", "label"})
+        _only(entry, name, ("low", "high", "missing", "label"))
         return _interval_from(name, entry)
-    _only(entry, name, {"categories", "other", "label"})
+    _only(entry, name, ("categories", "other", "label"))
     if not isinstance(entry["categories"], list):
         msg = f"the categories of {name!r} are a list of labels"
         raise DomainError(msg)
@@ -158,11 +138,16 @@ def _interval_from(name: str, entry: dict[str, Any]) -> Interval:
     return Interval(entry["low"], entry["high"], entry.get("missing"))
 
 
-def _only(entry: dict[str, Any], name: str, known: set[str]) -> None:
-    unknown = sorted(set(entry) - known)
+def _chosen(entry: dict[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    return {key: entry[key] for key in keys if key in entry}
+
+
+def _only(entry: dict[str, Any], name: str, known: Sequence[str]) -> dict[str, Any]:
+    unknown = sorted(set(entry) - set(known))
     if unknown:
         msg = f"{name!r} has an unknown key {unknown[0]!r}; known: {', '.join(sorted(known))}"
         raise DomainError(msg)
+    return entry
 
 
 def _text(entry: dict[str, Any], table: str, key: str) -> str:
@@ -173,58 +158,46 @@ def _text(entry: dict[str, Any], table: str, key: str) -> str:
     return value
 
 
-def toml_lines(
+def write_tables(
     study: StudyLabel,
     treatment: Treatment,
     outcomes: Sequence[Outcome],
     covariates: Mapping[str, Interval | Categories],
     weights: SamplingWeights | None,
     labels: Mapping[str, str],
-) -> Iterator[str]:
-    """Yield the lines of all tables; what was not declared has none."""
+) -> str:
+    """Return all tables as TOML text that `read_tables` reads; what was not declared has none."""
+    tables: list[tuple[str, dict[str, object]]] = []
     if study != StudyLabel():
-        yield from _table("study", {"dataset": study.dataset, "version": study.version})
-        yield ""
-    label = labels.get(treatment.column)
-    yield from _table("treatment", {"column": treatment.column, "label": label})
-    yield from arm_lines(treatment)
+        tables.append(("study", {"dataset": study.dataset, "version": study.version}))
+    head = {"column": treatment.column, "label": labels.get(treatment.column)}
+    tables.append(("treatment", {**head, **_arm_entries(treatment)}))
     title = "[outcome]" if len(outcomes) > 1 else "outcome"
     for outcome in outcomes:
-        yield ""
         if isinstance(outcome, Survival):
+            head = {"time": outcome.column, "label": labels.get(outcome.column)}
             held = {key: getattr(outcome, key) for key in _SURVIVAL_KEYS}
-            label = labels.get(outcome.column)
-            yield from _table(title, {"time": outcome.column, "label": label, **held})
-            continue
-        bounds = {} if outcome.bounds is None else _interval_entries(outcome.bounds)
-        rules = {} if outcome.missing is None else {"missing": outcome.missing}
-        yield from _table(
-            title,
-            {
-                "column": outcome.column,
-                "label": labels.get(outcome.column),
-                **bounds,
-                **rules,
-                "unit": outcome.unit,
-                "event_label": outcome.event_label,
-            },
-        )
+        else:
+            head = {"column": outcome.column, "label": labels.get(outcome.column)}
+            held = {} if outcome.bounds is None else _kind_entries(outcome.bounds)
+            held["missing"] = held.get("missing") if outcome.missing is None else outcome.missing
+            held |= {"unit": outcome.unit, "event_label": outcome.event_label}
+        tables.append((title, {**head, **held}))
     if weights is not None:
-        yield ""
-        yield from _table("weights", {"column": weights.column, "high": weights.high})
+        tables.append(("weights", {"column": weights.column, "high": weights.high}))
     for name, kind in covariates.items():
-        yield ""
-        entries = (
-            _interval_entries(kind)
-            if isinstance(kind, Interval)
-            else {"categories": kind.labels, "other": kind.other}
-        )
-        named = {"label": labels.get(name), **entries}
-        yield from _table(f"covariates.{toml_text(name)}", named)
+        entries = {"label": labels.get(name), **_kind_entries(kind)}
+        tables.append((f"covariates.{toml_text(name)}", entries))
+    texts = ("\n".join((f"[{title}]", *_lines(entries))) for title, entries in tables)
+    return "\n\n".join(texts) + "\n"
 
 
 def arm_lines(treatment: Treatment) -> Iterator[str]:
     """Yield the lines that declare arms, as they stand below the column of treatment."""
+    return _lines(_arm_entries(treatment))
+
+
+def _arm_entries(treatment: Treatment) -> dict[str, object]:
     if treatment.is_assumed:
         names: dict[str, object] = {}
     elif treatment.arms is None:
@@ -235,20 +208,17 @@ def arm_lines(treatment: Treatment) -> Iterator[str]:
         names = {
             "bins": treatment.bins, "labels": treatment.arms, "reference": treatment.control,
         }  # fmt: skip
-    yield from _entries({**names, "other": treatment.other})
+    return {**names, "other": treatment.other}
 
 
-def _interval_entries(bounds: Interval) -> dict[str, object]:
-    ends: dict[str, object] = {"low": bounds.low, "high": bounds.high}
-    return {**({"binary": True} if bounds.is_binary else ends), "missing": bounds.missing}
+def _kind_entries(kind: Interval | Categories) -> dict[str, object]:
+    if isinstance(kind, Categories):
+        return {"categories": kind.labels, "other": kind.other}
+    ends = {"binary": True} if kind.is_binary else {"low": kind.low, "high": kind.high}
+    return {**ends, "missing": kind.missing}
 
 
-def _table(title: str, entries: Mapping[str, object]) -> Iterator[str]:
-    yield f"[{title}]"
-    yield from _entries(entries)
-
-
-def _entries(entries: Mapping[str, object]) -> Iterator[str]:
+def _lines(entries: Mapping[str, object]) -> Iterator[str]:
     for key, value in entries.items():
         if isinstance(value, tuple):
             yield f"{key} = [{', '.join(toml_text(item) for item in value)}]"

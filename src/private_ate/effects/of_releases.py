@@ -6,17 +6,17 @@ Every function here reads a release and nothing else, so its answer is as privat
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from private_ate.errors import ArgumentError
 from private_ate.release.metadata import longer_half
-from private_ate.release.ratios import NumberNeeded, invert_effect, odds_interval, risk_interval
 
 if TYPE_CHECKING:
     from private_ate.domain.column_types import Label
-    from private_ate.release import Arm, Contrast, Effect, Release
+    from private_ate.release.metadata import Contrast, Effect, Pair
+    from private_ate.release.release import Release
 
 # A standardised difference d of a continuous outcome acts like a risk ratio of exp(0.91 d)
 # (VanderWeele and Ding 2017, after Chinn 2000).
@@ -39,6 +39,26 @@ class ArmMeans:
 
     treated: float
     control: float
+
+
+@dataclass(frozen=True, slots=True)
+class NumberNeeded:
+    """How many units have to be treated for one event more, or one less, as the sign says.
+
+    Attributes
+    ----------
+    estimate : float
+        One over the effect; infinite if that is zero. Negative where treatment makes events rarer.
+    interval : pair of float or None
+        The inverses of the ends of the effect's interval, low end first; None without one.
+    holds_none : bool
+        Whether the effect's interval holds zero. The numbers that it allows are then two rays: all
+        below the first end, and all above the second.
+    """
+
+    estimate: float
+    interval: Pair | None
+    holds_none: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,19 +118,10 @@ def _row(release: Release, arm: Label | None, against: Label | None) -> Contrast
     if facts.headline is not None and release.arms:
         head = release.contrast(facts.headline.arm, facts.headline.against)
     if arm is None and against is None:
-        return head
+        return replace(head, effect=release.ate, interval=release.interval)
     return release.contrast(
         head.arm if arm is None else arm, head.against if against is None else against
     )
-
-
-def _effect(
-    release: Release, arm: Label | None, against: Label | None
-) -> tuple[float, tuple[float, float] | None]:
-    if arm is None and against is None:
-        return release.ate, release.interval
-    row = _row(release, arm, against)
-    return row.effect, row.interval
 
 
 def risk_ratio(
@@ -121,9 +132,7 @@ def risk_ratio(
     ``arm`` and ``against`` name the arms that are meant; those of the headline if not given.
     """
     means = _risks(release, arm, against)
-    if means.control == 0:
-        return math.inf if means.treated > 0 else math.nan
-    return means.treated / means.control
+    return _ratio(means.treated, means.control)
 
 
 def odds_ratio(
@@ -131,40 +140,34 @@ def odds_ratio(
 ) -> float:
     """Return the ratio of both odds of a binary outcome; infinite if the control odds are 0.
 
-    ``arm`` and ``against`` name the arms that are meant; those of the headline if not given.
+    ``arm`` and ``against`` are as in :func:`risk_ratio`.
     """
     means = _risks(release, arm, against)
-    above = means.treated * (1 - means.control)
-    below = means.control * (1 - means.treated)
-    if below == 0:
-        return math.inf if above > 0 else math.nan
-    return above / below
+    return _ratio(means.treated * (1 - means.control), means.control * (1 - means.treated))
 
 
 def risk_ratio_interval(
     release: Release, *, arm: Label | None = None, against: Label | None = None
-) -> tuple[float, float] | None:
+) -> Pair | None:
     """Return an interval of the risk ratio with the coverage of the effect's; it costs nothing.
 
     It holds one exactly if the effect's interval holds zero, and is rather too wide than too
-    narrow (``release.ratios``). None without an interval, or if the control risk is 0.
-    ``arm`` and ``against`` name the arms that are meant; those of the headline if not given.
+    narrow. None without an interval, or if the control risk is 0. ``arm`` and ``against`` are as
+    in :func:`risk_ratio`.
     """
-    means = _risks(release, arm, against)
-    half = _half(release, arm, against)
+    means, half = _risks(release, arm, against), _half(release, arm, against)
     return None if half is None else risk_interval(means.treated, means.control, half)
 
 
 def odds_ratio_interval(
     release: Release, *, arm: Label | None = None, against: Label | None = None
-) -> tuple[float, float] | None:
+) -> Pair | None:
     """Return an interval of the odds ratio by the delta method; it costs nothing.
 
     None without an interval, or where a risk is within its error of 0 or 1. ``arm`` and
-    ``against`` name the arms that are meant; those of the headline if not given.
+    ``against`` are as in :func:`risk_ratio`.
     """
-    means = _risks(release, arm, against)
-    half = _half(release, arm, against)
+    means, half = _risks(release, arm, against), _half(release, arm, against)
     return None if half is None else odds_interval(means.treated, means.control, half)
 
 
@@ -174,16 +177,72 @@ def number_needed_to_treat(
     """Return how many have to be treated for one event more or less, and its interval.
 
     Of a declared binary outcome: one over the effect, and the inverse of the effect's interval.
-    ``arm`` and ``against`` name the arms that are meant; those of the headline if not given.
+    ``arm`` and ``against`` are as in :func:`risk_ratio`.
     """
     _require_binary(release)
-    return invert_effect(*_effect(release, arm, against))
+    row = _row(release, arm, against)
+    return invert_effect(row.effect, row.interval)
 
 
 def _half(release: Release, arm: Label | None, against: Label | None) -> float | None:
     """Return the longer half of an effect's interval."""
-    effect, interval = _effect(release, arm, against)
-    return None if interval is None else longer_half(effect, interval)
+    row = _row(release, arm, against)
+    return None if row.interval is None else longer_half(row.effect, row.interval)
+
+
+def _ratio(above: float, below: float) -> float:
+    if below == 0:
+        return math.inf if above > 0 else math.nan
+    return above / below
+
+
+def invert_effect(effect: float, interval: Pair | None) -> NumberNeeded:
+    """Return the number needed to treat of a risk difference."""
+    if interval is None:
+        return NumberNeeded(_inverse(effect), None, holds_none=False)
+    low, high = interval
+    if low <= 0 <= high:
+        ends = (_inverse(low) if low < 0 else -math.inf, _inverse(high))
+        return NumberNeeded(_inverse(effect), ends, holds_none=True)
+    return NumberNeeded(_inverse(effect), (_inverse(high), _inverse(low)), holds_none=False)
+
+
+def _inverse(value: float) -> float:
+    return math.inf if value == 0 else 1 / value
+
+
+def risk_interval(first: float, second: float, half: float) -> Pair | None:
+    """Return all ratios r of two risks for which ``first − r·second`` may be an error.
+
+    The error ``e₁ − e₀`` of their difference is within ±h with the release's coverage. Both errors,
+    of noise and of sampling, are independent, symmetric and peaked at zero, so ``e₁ − r·e₀`` is
+    within ±max(1, r)·h at least as often: making one of them smaller only gathers their sum.
+    ``(first − r·second)/max(1, r)`` falls with r, so these ratios are an interval (Fieller's), and
+    it holds one exactly if the difference's holds zero. None if the second risk is not positive.
+    """
+    if second <= 0:
+        return None
+    apart = first - second
+    low = (first - half) / second if apart <= half else first / (second + half)
+    if apart <= -half:
+        high = (first + half) / second
+    else:
+        high = first / (second - half) if second > half else math.inf
+    return max(low, 0.0), high
+
+
+def odds_interval(first: float, second: float, half: float) -> Pair | None:
+    """Return the interval of an odds ratio by the delta method for its logarithm.
+
+    None where a risk is within its error of 0 or 1, as the logarithm of odds has no slope there
+    that could be relied on.
+    """
+    least = min(first, second, 1 - first, 1 - second)
+    if least <= half:
+        return None
+    steepest = max(1 / (risk * (1 - risk)) for risk in (first, second))
+    middle = math.log(first * (1 - second) / (second * (1 - first)))
+    return math.exp(middle - steepest * half), math.exp(middle + steepest * half)
 
 
 def monotone_means(release: Release) -> dict[str, float]:
@@ -192,47 +251,36 @@ def monotone_means(release: Release) -> dict[str, float]:
     Isotonic regression of the released means by their variances, noise and sampling together, in
     the direction that fits better. It assumes a shape that the release itself does not.
     """
+    from scipy.optimize import isotonic_regression  # loads long
+
     doses = list(release.facts.doses)
     arms = {arm.label: arm for arm in release.arms}
     if not doses or set(doses) != set(arms):
         msg = "a curve needs arms that are bins of a dose: declare them by Treatment(bins=…)"
         raise ArgumentError(msg)
-    held = [arms[label] for label in doses]
-    means = [arm.mean for arm in held if arm.mean is not None]
-    if len(means) < len(held):
-        msg = "this release holds contrasts and no arm means; ask for the means"
-        raise ArgumentError(msg)
-    precisions = [1 / max(_noise_variance(arm) + (arm.variance or 0.0), 1e-300) for arm in held]
-    rising = _isotonic(means, precisions)
-    falling = [-value for value in _isotonic([-mean for mean in means], precisions)]
+    means, precisions = [], []
+    for arm in (arms[label] for label in doses):
+        if arm.mean is None:
+            msg = "this release holds contrasts and no arm means; ask for the means"
+            raise ArgumentError(msg)
+        if arm.noise is None:
+            msg = (
+                "means that are rolled up from subgroups, or drawn with other outcomes, have no "
+                "single distribution of noise to weigh by"
+            )
+            raise ArgumentError(msg)
+        means.append(arm.mean)
+        precisions.append(1 / max(arm.noise.variance + (arm.variance or 0.0), 1e-300))
+    curves = [
+        isotonic_regression(means, weights=precisions, increasing=rises).x.tolist()
+        for rises in (True, False)
+    ]
     fits = [
         math.fsum(p * (mean - value) ** 2
                   for p, mean, value in zip(precisions, means, curve, strict=True))
-        for curve in (rising, falling)
+        for curve in curves
     ]  # fmt: skip
-    return dict(zip(doses, rising if fits[0] <= fits[1] else falling, strict=True))
-
-
-def _noise_variance(arm: Arm) -> float:
-    if arm.noise is None:
-        msg = (
-            "means that are rolled up from subgroups, or drawn with other outcomes, have no single "
-            "distribution of noise to weigh by"
-        )
-        raise ArgumentError(msg)
-    return arm.noise.variance
-
-
-def _isotonic(values: list[float], weights: list[float]) -> list[float]:
-    """Return the rising numbers nearest to the values, pooling neighbours that fall."""
-    pools: list[tuple[float, float, int]] = []  # mean, weight, how many
-    for value, weight in zip(values, weights, strict=True):
-        pools.append((value, weight, 1))
-        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
-            (first, left, few), (second, right, more) = pools[-2:]
-            mean = (first * left + second * right) / (left + right)
-            pools[-2:] = [(mean, left + right, few + more)]
-    return [mean for mean, _, count in pools for _ in range(count)]
+    return dict(zip(doses, curves[0] if fits[0] <= fits[1] else curves[1], strict=True))
 
 
 def standard_error(
@@ -244,13 +292,13 @@ def standard_error(
     and at label level also the bias that residual imbalance may add. None if the release
     has no interval. ``arm`` and ``against`` name a contrast other than the headline.
     """
-    effect, interval = _effect(release, arm, against)
-    if interval is None:
+    row = _row(release, arm, against)
+    if row.interval is None:
         return None
-    return interval_error(effect, interval, release.facts.confidence)
+    return interval_error(row.effect, row.interval, release.facts.confidence)
 
 
-def interval_error(effect: float, interval: tuple[float, float], confidence: float) -> float:
+def interval_error(effect: float, interval: Pair, confidence: float) -> float:
     """Return the standard error of a normal estimate whose interval would be as wide."""
     return longer_half(effect, interval) / NormalDist().inv_cdf((1 + confidence) / 2)
 
@@ -348,7 +396,7 @@ def e_value(
     >>> round(_e_value(3.9), 2), round(_e_value(1.8), 1)
     (7.26, 3.0)
     """
-    effect, interval = _effect(release, arm, against)
+    row = _row(release, arm, against)
     if baseline_risk is None and outcome_sd is None and _has_risks(release):
         baseline_risk = arm_means(release, arm=arm, against=against).control
     if (outcome_sd is None) == (baseline_risk is None):
@@ -357,7 +405,7 @@ def e_value(
             "from public knowledge"
         )
         raise ArgumentError(msg)
-    ends = (effect, *(interval or ()))
+    ends = (row.effect, *(row.interval or ()))
     if outcome_sd is not None:
         ratios = [_standardised(end, outcome_sd) for end in ends]
     else:

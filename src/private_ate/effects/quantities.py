@@ -17,116 +17,15 @@ import numpy as np
 from scipy.special import ndtri
 
 from private_ate.arrays import Floats
+from private_ate.effects.estimate import Quantity
 from private_ate.privacy.distributions import NoiseDistribution
-from private_ate.release.intervals import (
-    Rule,
-    fixed_uniforms,
-    half_width,
-    noise_draws,
-    noise_half_width,
-)
-from private_ate.release.metadata import Pair, around
+from private_ate.release.intervals import fixed_uniforms, half_width, noise_draws, noise_half_width
+from private_ate.release.metadata import around
+from private_ate.settings import IntervalRule
 
 DRAWS: Final = 20_000  # simulated errors behind simultaneous intervals and the test
 # The same for every release, which reads them only; 320 kB at most for each name.
 _uniforms: Final = lru_cache(maxsize=32)(fixed_uniforms)
-
-
-@dataclass(frozen=True, slots=True)
-class Quantity:
-    """One released number: a linear form of the arms' means, such as a contrast or a mean.
-
-    Attributes
-    ----------
-    value : float
-        The number, in units of the outcome.
-    noise : tuple of NoiseDistribution
-        Its independent noises; empty where their distribution has no such form.
-    variances : tuple of float
-        Equally likely values of its sampling variance; empty if no interval was paid for.
-    bias : float
-        How much of that is a bound on the square of the bias that weights leave, of unknown sign
-        and alike in all subgroups.
-    arms : tuple of float
-        The linear form: a weight for each arm in the order of the codes. Of two arms their
-        contrast is (−1, 1); the mean of the first of three is (1, 0, 0).
-    outcome, subgroup : str or None
-        What and whom it is about; None for the only outcome, and for all units.
-    interval, noise_interval : pair of float or None
-        Its intervals as the method has them, where these do not follow from the distributions.
-    """
-
-    value: float
-    noise: tuple[NoiseDistribution, ...] = ()
-    variances: tuple[float, ...] = ()
-    bias: float = 0.0
-    arms: tuple[float, ...] = (-1.0, 1.0)
-    outcome: str | None = None
-    subgroup: str | None = None
-    interval: Pair | None = None
-    noise_interval: Pair | None = None
-
-    @property
-    def noise_variance(self) -> float:
-        """The variance of its noise."""
-        return sum(noise.variance for noise in self.noise)
-
-    def with_intervals(self, coverage: float, rule: Rule, width: float = math.inf) -> Quantity:
-        """Return it with the intervals that follow from its noise and its sampling variance.
-
-        That of noise and sampling lies within ``width`` of zero, as an effect does.
-        """
-        reach, interval = noise_half_width(coverage, self.noise), None
-        if self.variances:
-            half = half_width(coverage, self.noise, [self.variances], rule)
-            interval = (max(self.value - half, -width), min(self.value + half, width))
-        noise_interval = (self.value - reach, self.value + reach)
-        return replace(self, interval=interval, noise_interval=noise_interval)
-
-
-@dataclass(frozen=True, slots=True)
-class EffectRow:
-    """A contrast of two arms, by their codes: a row of the table of effects.
-
-    Attributes
-    ----------
-    effect : float
-        The released number, in units of the outcome.
-    interval : pair of float or None
-        Its confidence interval; None if none was paid for.
-    simultaneous : pair of float or None
-        The interval that covers together with those of all other rows.
-    noise_interval : pair of float or None
-        Range of the effect without noise.
-    arm, against : int
-        The arm whose effect it is, and the one that it is compared with.
-    subgroup : str or None
-        Whom it speaks of; None for all units.
-    """
-
-    effect: float
-    interval: Pair | None
-    simultaneous: Pair | None
-    noise_interval: Pair | None
-    arm: int = 1
-    against: int = 0
-    subgroup: str | None = None
-
-    @classmethod
-    def around(
-        cls, effect: float, half: float | None, factor: float | None, noise: float, width: float
-    ) -> EffectRow:
-        """Return a row with its intervals, which are kept within ``width`` of zero.
-
-        ``half`` is the half-width of its own interval, None if no interval was paid for; that of
-        the simultaneous one is ``factor`` times as wide.
-        """
-        ends = (-width, width)
-        wider = None if half is None or factor is None else factor * half
-        return cls(
-            effect, around(effect, half, ends), around(effect, wider, ends),
-            around(effect, noise, ends),
-        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +43,21 @@ class EqualityTest:
     statistic: float
     degrees: int
     p_value: float
+
+
+def with_intervals(
+    one: Quantity, coverage: float, rule: IntervalRule, width: float = math.inf
+) -> Quantity:
+    """Return a quantity with the intervals that follow from its noise and sampling variance.
+
+    That of noise and sampling lies within ``width`` of zero, as an effect does.
+    """
+    reach, interval = noise_half_width(coverage, one.noise), None
+    if one.variances:
+        half = half_width(coverage, one.noise, [one.variances], rule)
+        interval = around(one.value, half, (-width, width))
+    noise_interval = (one.value - reach, one.value + reach)
+    return replace(one, interval=interval, noise_interval=noise_interval)
 
 
 def weighted_errors(

@@ -16,13 +16,13 @@ from scipy.special import ndtr, ndtri
 
 from private_ate.privacy.distributions import NoiseDistribution, staircase_variance
 from private_ate.privacy.quantiles import staircase_quantile, two_staircase_quantile
-from private_ate.release import Effect, Release
 from private_ate.release.intervals import (
     chance_beyond,
     half_width,
     noise_half_width,
 )
-from private_ate.release.metadata import Step
+from private_ate.release.metadata import Effect, Step
+from private_ate.release.release import Release
 
 # Steps whose noise is that of the effect itself; several of them are one draw an arm. Those of the
 # second kind have noise intervals that are normal by definition.

@@ -1,93 +1,69 @@
-"""The release that is made of an estimate, its guarantee and its subject."""
+"""The release that is made of an estimate: its table, its subject, its promise, what was spent.
+
+A sensitivity at the choke point is a function of public numbers and of what was released before
+it, or the noise would not protect: it may be stated. The one exception, a smooth sensitivity, is
+private and never written into a ``Spend``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import Any
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields, replace
+from fractions import Fraction
+from typing import Any, Final, assert_never
 
-from private_ate.domain import Domain
-from private_ate.effects.estimate import Estimate
-from private_ate.facts import Facts
+from private_ate._version import VERSION
+from private_ate.codec import encode
+from private_ate.domain.domain import Domain
+from private_ate.effects.estimate import Estimate, outcome_note
+from private_ate.privacy.accounting import discrete_gaussian_variance
 from private_ate.privacy.budget import Guarantee
+from private_ate.privacy.distributions import staircase_variance
+from private_ate.privacy.levels import Level
+from private_ate.privacy.metrics import Metric, Spend
+from private_ate.privacy.objective import radius_tail
 from private_ate.release.metadata import (
     Effect,
-    OutcomeNote,
     ReleasedEstimand,
     Step,
     TreatmentNote,
     released_estimand,
 )
 from private_ate.release.release import SCHEMA, Release
-from private_ate.release.spending import list_unprotected, warn_of_epsilon
-from private_ate.release.survival import SurvivalNote
-from private_ate.settings import plain_settings
+from private_ate.settings import Facts
+
+_LARGE: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class About:
-    """What a release says about its subject, all of it public.
-
-    Attributes
-    ----------
-    design : str
-        How treatment came about, as declared.
-    treatment, outcome : TreatmentNote, OutcomeNote
-        Columns and what was declared of them.
-    covariates : tuple of str
-        Columns that the method could adjust for.
-    missing : mapping
-        The rules for missing values in force.
-    dataset, dataset_version : str or None
-        What the curator calls the data and this state of them.
-    """
-
-    design: str
-    treatment: TreatmentNote
-    outcome: OutcomeNote
-    covariates: tuple[str, ...]
-    missing: Mapping[str, Any] = field(default_factory=dict)
-    dataset: str | None = None
-    dataset_version: str | None = None
-
-    @classmethod
-    def of(cls, domain: Domain, *, design: str, bounds_are_declared: bool = True) -> About:
-        """Read the subject off a domain; bounds that come from the data are not stated."""
-        treatment, outcome = domain.treatment, domain.outcome
-        ends = None
-        if bounds_are_declared and outcome.bounds is not None:
-            ends = (outcome.bounds.low, outcome.bounds.high)
-        return cls(
-            design=design,
-            treatment=TreatmentNote(treatment.column, treatment.coded, treatment.coded[0]),
-            outcome=OutcomeNote(outcome.column, ends, outcome.unit),
-            covariates=tuple(domain.covariates),
-            dataset=domain.study.dataset,
-            dataset_version=domain.study.version,
-        )
-
-
-def release_of(
+def release_of(  # noqa: PLR0913  # a keyword for each thing that a release states
     estimate: Estimate,
     guarantee: Guarantee,
-    about: About,
+    domain: Domain,
     *,
-    steps: tuple[Step, ...],
+    design: str,
+    spends: Iterable[Spend],
     method: str,
     n: int,
-    version: str,
+    missing: Mapping[str, Any] | None = None,
+    bounds_are_declared: bool = True,
 ) -> Release:
-    """Put an estimate, the guarantee under which it was made and its subject together."""
+    """Put an estimate, the guarantee under which it was made and its subject together.
+
+    ``missing`` are the rules for missing values in force; bounds that come from the data are not
+    stated. All of it is public.
+    """
     facts = Facts.of(estimate.settings)
     adjusted = estimate.is_adjusted
-    estimand = released_estimand(
-        estimate.estimand or facts.estimand, about.design, adjusted=adjusted
-    )
-    said = _fields(about)
+    estimand = released_estimand(estimate.estimand or facts.estimand, design, adjusted=adjusted)
+    arms = domain.treatment.coded
+    outcome = outcome_note(domain.outcome, bounds_are_declared=bounds_are_declared)
+    curves: dict[str, Any] = {}
     if estimate.survival is not None:
-        said |= _fields(estimate.survival)
-        if estimate.survival.quantity == "risk":  # whose event's risk is the outcome
-            said["outcome"] = replace(about.outcome, bounds=(0.0, 1.0), unit=None)
+        held = estimate.survival
+        curves = {item.name: getattr(held, item.name) for item in fields(held)}
+        if held.quantity == "risk":  # whose event's risk is the outcome
+            outcome = replace(outcome, bounds=(0.0, 1.0), unit=None)
     return Release(
         ate=estimate.ate,
         interval=estimate.interval,
@@ -99,38 +75,40 @@ def release_of(
         guarantee=str(guarantee),
         method=method,
         n=n,
-        settings=plain_settings(estimate.settings),
-        version=version,
+        settings=encode(estimate.settings),
+        version=VERSION,
         schema=SCHEMA,
         estimand=estimand,
-        effects=tuple(_rows(estimate, about, estimand, facts.estimand)),
+        effects=tuple(_rows(estimate, outcome.column, arms, design, estimand)),
         adjusted=adjusted,
+        design=design,
+        treatment=TreatmentNote(domain.treatment.column, arms, arms[0]),
+        outcome=outcome,
+        covariates=tuple(domain.covariates),
         warnings=(*estimate.warnings, *warn_of_epsilon(guarantee.epsilon)),
-        steps=steps,
+        missing={} if missing is None else missing,
+        dataset=domain.study.dataset,
+        dataset_version=domain.study.version,
+        steps=list_steps(spends),
         arms=estimate.arms,
-        not_protected=list_unprotected(
-            guarantee.level,
-            is_private=guarantee.is_private,
-            hides_size=guarantee.adjacency.startswith("add/remove"),
-            rows_per_person=facts.rows_per_person,
-        ),
-        **said,
+        not_protected=_list_unprotected(guarantee, facts.rows_per_person),
+        **curves,
     )
 
 
-def _fields(value: About | SurvivalNote) -> dict[str, Any]:
-    return {item.name: getattr(value, item.name) for item in fields(value)}
-
-
 def _rows(
-    estimate: Estimate, about: About, estimand: ReleasedEstimand, asked: str
+    estimate: Estimate,
+    headline: str,
+    arms: tuple[str, ...],
+    design: str,
+    estimand: ReleasedEstimand,
 ) -> Iterator[Effect]:
     """Yield the table of effects, outcome by outcome."""
-    arms = about.treatment.arms
-    for column, one in ((about.outcome.column, estimate), *estimate.further):
+    asked = Facts.of(estimate.settings).estimand
+    for column, one in ((headline, estimate), *estimate.further):
         own = estimand
         if one is not estimate:
-            own = released_estimand(asked, about.design, adjusted=one.is_adjusted)
+            own = released_estimand(asked, design, adjusted=one.is_adjusted)
         for row in one.rows:
             yield Effect(
                 outcome=column, subgroup=row.subgroup, arm=arms[row.arm],
@@ -138,3 +116,123 @@ def _rows(
                 interval=row.interval, simultaneous=row.simultaneous,
                 noise_interval=row.noise_interval,
             )  # fmt: skip
+
+
+def list_steps(spends: Iterable[Spend]) -> tuple[Step, ...]:
+    """Return what the choke point wrote down, without anything private."""
+    return tuple(_step(spend) for spend in spends)
+
+
+def _step(spend: Spend) -> Step:
+    deviation = _DEVIATIONS.get(spend.mechanism)
+    is_private = spend.metric is Metric.SMOOTH
+    drawn = replace(spend, epsilon=spend.epsilon / spend.moves)  # every move has its share of ε
+    return Step(
+        name=spend.step,
+        mechanism=spend.mechanism,
+        metric=str(spend.metric),
+        epsilon=float(spend.epsilon),
+        delta=float(spend.delta),
+        rho=float(spend.rho),
+        part=spend.part,
+        sensitivity=None if is_private else spend.sensitivity,
+        scale=None if is_private or deviation is None else deviation(drawn),
+    )
+
+
+def _laplace(spend: Spend) -> tuple[float, ...]:
+    return tuple(math.sqrt(2) * float(Fraction(size) / spend.epsilon) for size in spend.sensitivity)
+
+
+def _staircase(spend: Spend) -> tuple[float, ...]:
+    unit = math.sqrt(staircase_variance(float(spend.epsilon)))
+    return tuple(unit * float(size) for size in spend.sensitivity)
+
+
+def _cube(spend: Spend) -> tuple[float, ...]:
+    """Uniform on a cube whose reach is gamma distributed with the dimension and one."""
+    spread = math.sqrt((spend.size + 1) * (spend.size + 2) / 3)
+    return tuple(spread * float(Fraction(size) / spend.epsilon) for size in spend.sensitivity)
+
+
+def _cubes(spend: Spend) -> tuple[float, ...]:
+    """Every group of numbers is a cube of its own."""
+    return _cube(replace(spend, size=spend.size // spend.groups))
+
+
+def _gaussian(spend: Spend) -> tuple[float, ...]:
+    (size,) = spend.sensitivity
+    variance = discrete_gaussian_variance(
+        spend.epsilon, spend.delta, sensitivity=size, dimension=spend.size
+    )
+    return (math.sqrt(float(variance)),)
+
+
+def _gaussian_cells(spend: Spend) -> tuple[float, ...]:
+    (squared,) = spend.sensitivity
+    return (math.sqrt(float(Fraction(squared) / (2 * spend.rho))),)
+
+
+# Mechanisms that add noise to numbers; those that choose or flip have no scale.
+_DEVIATIONS: Final[dict[str, Callable[[Spend], tuple[float, ...]]]] = {
+    "laplace": _laplace,
+    "laplace_disjoint": _laplace,
+    "laplace_rows": _laplace,
+    "staircase": _staircase,
+    "staircase_disjoint": _staircase,
+    "staircase_by_arm": _staircase,
+    "cube": _cube,
+    "cubes": _cubes,
+    "gaussian": _gaussian,
+    "gaussian_cells": _gaussian_cells,
+}
+
+
+def tell_rounding(spends: Iterable[Spend]) -> str:
+    """Say with which probability a solver's rounding may exceed its proof; empty without solvers.
+
+    The probability is a bound for all models of a release together, rounded up to one digit, and
+    the same for all records.
+    """
+    tail = sum(radius_tail(spend.size) for spend in spends if spend.metric is Metric.GRADIENT)
+    if not tail:
+        return ""
+    unit = 10.0 ** math.floor(math.log10(tail))
+    return f"up to a chance of {math.ceil(tail / unit) * unit:.0e} in the rounding of its solver"
+
+
+def warn_of_epsilon(epsilon: Fraction) -> tuple[str, ...]:
+    """Return a warning if ε is so large that it promises next to nothing."""
+    if epsilon <= _LARGE:
+        return ()
+    factor = math.exp(min(float(epsilon), 700.0))
+    reach = f"one person may change the chance of a result by a factor of {factor:.2g}"
+    return (f"ε = {float(epsilon):g} is above {_LARGE}: {reach}, which is hardly a promise",)
+
+
+def _list_unprotected(guarantee: Guarantee, rows_per_person: int) -> tuple[str, ...]:
+    """Return what is not protected; no sentence depends on a record."""
+    if not guarantee.is_private:
+        return ("anything: this release keeps no promise",)
+    rows = "one row" if rows_per_person == 1 else f"{rows_per_person} rows"
+    hides_size = guarantee.adjacency.startswith("add/remove")
+    return (
+        *_public(guarantee.level, hides_size=hides_size),
+        f"anybody with more than {rows} in the data, beyond the promise for {rows}",
+        "several people together: the promise for k of them is that of k times ε",
+        "the same people in other releases: costs of all releases about them add up",
+        "what the result itself tells about people, whether or not they took part",
+    )
+
+
+def _public(level: Level, *, hides_size: bool) -> tuple[str, ...]:
+    declared = "the declared domain and the parameters of the request"
+    match level:
+        case "label":
+            return (
+                "covariates and treatment of every person, and who is in the data: they are public",
+                f"sizes of the arms, balance and weights that follow from them, and {declared}",
+            )
+        case "sample":
+            return (declared if hides_size else f"the number of rows, {declared}",)
+    assert_never(level)

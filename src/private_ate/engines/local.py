@@ -7,24 +7,17 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from operator import add
-from typing import NoReturn, Self, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from private_ate.arrays import Bits, Codes, Floats, Integers
-from private_ate.data.encoding import FurtherOutcome
+from private_ate.data.encoding import FurtherOutcome, map_columns
 from private_ate.data.missing_rules import MissingRules, Reading
-from private_ate.data.streams import StreamedTable
 from private_ate.data.tables import Table
 from private_ate.domain import Domain, Outcome
-from private_ate.engines.disk_columns import (
-    CompactColumns,
-    EncodedColumns,
-    encode_stream,
-    encode_table,
-    reorder_rows,
-)
+from private_ate.engines.disk_columns import CompactColumns, encode_columns, reorder_rows
 from private_ate.engines.grouping import GatheredRows, RowOrder, batches, groups_per_stack
 from private_ate.engines.matching_pools import LocalArmPool, LocalPool, LocalWeights
 from private_ate.engines.threads import run_all, single_threaded_blas, threads
@@ -77,36 +70,37 @@ class LocalStudy:
     @classmethod
     def encode(
         cls,
-        table: Table | StreamedTable,
+        table: Table,
         domain: Domain,
         progress: Progress | None = None,
         reading: Reading | None = None,
+        *,
+        outcome: bool = True,
     ) -> LocalStudy:
         """Encode a table as its domain says; at sample level the shape follows the schema only.
 
         With a reading at label level public columns are looked over: what was not declared is
         refused or left out, and missing entries have indicators.
         """
-        return cls._of(_encode(table, domain, progress, reading, outcome=True), progress)
+        settled, rules, rows = encode_columns(
+            table, domain, outcome=outcome, progress=progress, reading=reading
+        )
+        return cls(
+            settled, rows.covariates, rows.treatment, rows.outcome, progress, rows.takes_part,
+            rows.observed, rules, rows.weights, rows.further,
+        )  # fmt: skip
 
     @classmethod
     def encode_public(
         cls,
-        table: Table | StreamedTable,
+        table: Table,
         domain: Domain,
         progress: Progress | None = None,
         reading: Reading | None = None,
     ) -> LocalStudy:
         """Encode covariates and treatment only; the outcome column is not read."""
-        columns = _encode(table, domain, progress, reading, outcome=False)
-        return replace(cls._of(columns, progress), takes_part=None)
-
-    @classmethod
-    def _of(cls, columns: EncodedColumns, progress: Progress | None) -> LocalStudy:
-        return cls(
-            columns.domain, columns.covariates, columns.treatment, columns.outcome, progress,
-            columns.takes_part, columns.observed, columns.rules, columns.weights, columns.further,
-        )  # fmt: skip
+        study = cls.encode(table, domain, progress, reading, outcome=False)
+        return replace(study, takes_part=None)
 
     @property
     def size(self) -> int:
@@ -156,12 +150,7 @@ class LocalStudy:
 
     def recoded(self, outcome: Outcome, code: Callable[[Block], npt.NDArray[np.int32]]) -> Self:
         """Return the same rows with another outcome, computed by a kernel of each block."""
-        codes = np.empty(self.size, dtype=np.int32)
-
-        def run(start: int) -> None:
-            codes[start : start + _BLOCK_ROWS] = code(self._block(start))
-
-        run_all(run, range(0, self.size, _BLOCK_ROWS))
+        codes = self._by_rows(np.int32, lambda rows: code(self._block(rows.start)))
         return replace(self, domain=self.domain.with_outcome(outcome), outcome=codes, further=())
 
     def unannounced(self) -> Self:
@@ -171,53 +160,22 @@ class LocalStudy:
     @contextmanager
     def thinned(self, stride: int) -> Iterator[Self]:
         """Lend a copy of one row in ``stride``."""
-        outcome = None if self.outcome is None else self.outcome[::stride].copy()
-        covariates = np.ascontiguousarray(self.covariates[:, ::stride])
-        takes_part = None if self.takes_part is None else self.takes_part[::stride].copy()
-        observed = None if self.observed is None else self.observed[::stride].copy()
-        weights = None if self.weights is None else self.weights[::stride].copy()
-        further = tuple(one.taken(slice(None, None, stride)) for one in self.further)
-        yield replace(
-            self, covariates=covariates, treatment=self.treatment[::stride].copy(),
-            outcome=outcome, takes_part=takes_part, observed=observed, weights=weights,
-            further=further,
-        )  # fmt: skip
+        yield map_columns(
+            self,
+            lambda column: column[::stride].copy(),
+            covariates=np.ascontiguousarray(self.covariates[:, ::stride]),
+        )
 
     def reordered(self, order: Integers) -> Self:
         """Return a copy whose rows are in another order; no sum over rows remembers the first."""
-        covariates = (
-            self.covariates.reordered(order)
-            if isinstance(self.covariates, CompactColumns)
-            else reorder_rows(self.covariates, order)
-        )
-        outcome = None if self.outcome is None else reorder_rows(self.outcome, order)
-        takes_part = None if self.takes_part is None else reorder_rows(self.takes_part, order)
-        observed = None if self.observed is None else reorder_rows(self.observed, order)
-        weights = None if self.weights is None else reorder_rows(self.weights, order)
-        return replace(
-            self,
-            covariates=covariates,
-            treatment=reorder_rows(self.treatment, order),
-            outcome=outcome,
-            takes_part=takes_part,
-            observed=observed,
-            weights=weights,
-            further=tuple(_reorder_outcome(one, order) for one in self.further),
-        )
+        covariates = reorder_rows(self.covariates, order)
+        return map_columns(self, lambda column: reorder_rows(column, order), covariates=covariates)
 
     def divided(self, cell_of: Callable[[Block], Codes], cells: int) -> tuple[Self, ...]:
         """Return copies of the rows of each cell; cells follow from public columns alone."""
-        codes = self.public()._cell_codes(cell_of)  # noqa: SLF001  # a view of its own rows
+        public = self.public()
+        codes = self._by_rows(np.uint8, lambda rows: cell_of(public._block(rows.start)))  # noqa: SLF001  # a view of its own rows
         return tuple(self.reordered(np.flatnonzero(codes == cell)) for cell in range(cells))
-
-    def _cell_codes(self, cell_of: Callable[[Block], Codes]) -> Codes:
-        codes = np.empty(self.size, dtype=np.uint8)
-
-        def code(start: int) -> None:
-            codes[start : start + _BLOCK_ROWS] = cell_of(self._block(start))
-
-        run_all(code, range(0, self.size, _BLOCK_ROWS))
-        return codes
 
     def with_outcomes(self) -> Self:
         """Return the rows that have an outcome, where who lacks one is public; else all rows."""
@@ -274,14 +232,25 @@ class LocalStudy:
 
     def _places(self, grouping: Grouping) -> Integers:
         """Return the shuffled place of every row."""
-        places = np.empty(self.size, dtype=np.int64)
+        return self._by_rows(
+            np.int64,
+            lambda rows: grouping.places(rows.start, rows.stop - rows.start),
+            _SHUFFLED_ROWS,
+        )
 
-        def shuffle(first: int) -> None:
-            rows = min(_SHUFFLED_ROWS, self.size - first)
-            places[first : first + rows] = grouping.places(first, rows)
+    def _by_rows(
+        self, kind: type, compute: Callable[[slice], npt.NDArray[Any]], step: int | None = None
+    ) -> npt.NDArray[Any]:
+        """Return a column that is computed for one run of rows after the other, on threads."""
+        column: npt.NDArray[Any] = np.empty(self.size, dtype=kind)
+        size = step or _BLOCK_ROWS
 
-        run_all(shuffle, range(0, self.size, _SHUFFLED_ROWS))
-        return places
+        def run(start: int) -> None:
+            rows = slice(start, min(start + size, self.size))
+            column[rows] = compute(rows)
+
+        run_all(run, range(0, self.size, size))
+        return column
 
     def _gather(self, order: RowOrder) -> GatheredRows:
         """Copy some rows in the order of their places."""
@@ -320,14 +289,14 @@ class LocalStudy:
                 self.progress(title, done, total)
             yield part
 
-    def pool(self, coefficients: Floats) -> LocalPool:
-        """Order the rows along the propensity score of a logistic model."""
-        require_rows(self.size, MOST_SORTED_ROWS)
-        return LocalPool.sort(self._scores(coefficients, _SCORE_BITS), self.treated)
+    def pool(self, coefficients: Floats) -> LocalPool | LocalArmPool:
+        """Order the rows along the propensity score of a logistic model, or along every arm's.
 
-    def arm_pool(self, coefficients: Floats) -> LocalArmPool:
-        """Order the rows along each arm's probability by a multinomial model."""
+        ``coefficients`` have shape (d + 1,) for two arms, or (K, d + 1) of a multinomial model.
+        """
         require_rows(self.size, MOST_SORTED_ROWS)
+        if coefficients.ndim == 1:
+            return LocalPool.sort(self._scores(coefficients, _SCORE_BITS), self.treated)
         return LocalArmPool(self.arm, self.arm_scores(coefficients), len(coefficients))
 
     def noisy_pool(
@@ -335,29 +304,21 @@ class LocalStudy:
         coefficients: Floats,
         score_bits: int,
         score_noise: Callable[[Integers], npt.NDArray[np.generic]],
-        treatment_noise: Callable[[Bits], Bits],
-    ) -> LocalPool:
-        """Order the rows along noisy scores, with arms as the noisy treatment says."""
-        require_rows(self.size, MOST_SORTED_ROWS)
-        noisy = score_noise(self._scores(coefficients, score_bits))
-        released = treatment_noise(self.treated)
-        bounded = np.clip(noisy, -_LARGEST_SCORE, _LARGEST_SCORE).astype(np.int64)
-        return LocalPool.sort(bounded, released)
-
-    def noisy_arm_pool(
-        self,
-        coefficients: Floats,
-        score_bits: int,
-        score_noise: Callable[[Integers], npt.NDArray[np.generic]],
         arm_noise: Callable[[Codes], Codes],
-    ) -> LocalArmPool:
-        """Order the rows along noisy scores of every arm, with arms as the noisy codes say."""
+    ) -> LocalPool | LocalArmPool:
+        """Order the rows along noisy scores, shape (n,) or (K, n), with arms as noisy codes say."""
         require_rows(self.size, MOST_SORTED_ROWS)
         count = len(coefficients)
-        exact = self.arm_scores(coefficients, score_bits)
-        noisy = score_noise(np.stack([exact(arm) for arm in range(count)]))
+        if coefficients.ndim == 1:
+            exact = self._scores(coefficients, score_bits)
+        else:
+            scores_of = self.arm_scores(coefficients, score_bits)
+            exact = np.stack([scores_of(arm) for arm in range(count)])
+        noisy = score_noise(exact)
         released = arm_noise(self.arm)
         bounded = np.clip(noisy, -_LARGEST_SCORE, _LARGEST_SCORE).astype(np.int64)
+        if coefficients.ndim == 1:
+            return LocalPool.sort(bounded, released.view(np.bool_))
         return LocalArmPool(released, bounded.__getitem__, count)
 
     def arm_sums(self, weights: RowWeights) -> ArmSums:
@@ -395,22 +356,19 @@ class LocalStudy:
 
     def _scores(self, coefficients: Floats, bits: int) -> Integers:
         """Return propensity scores in steps of 2^−bits; equal rows get equal scores."""
-        scores = np.empty(self.size, dtype=np.int64)
 
-        def score(start: int) -> None:
-            rows = slice(start, start + _BLOCK_ROWS)
+        def score(rows: slice) -> Floats:
             linear = self._linear(coefficients, rows)
             np.clip(linear, -700.0, 700.0, out=linear)
-            scores[rows] = np.rint(2.0**bits / (1.0 + np.exp(-linear)))
+            found: Floats = np.rint(2.0**bits / (1.0 + np.exp(-linear)))
+            return found
 
-        run_all(score, range(0, self.size, _BLOCK_ROWS))
-        return scores
+        return self._by_rows(np.int64, score)
 
     def _linear(self, coefficients: Floats, rows: slice) -> Floats:
         """Return linear predictors of some rows; equal rows get equal ones."""
         # Feature by feature: a matrix product may round equal rows differently.
-        size = len(range(*rows.indices(self.size)))
-        linear = np.full(size, coefficients[0])
+        linear = np.full(rows.stop - rows.start, coefficients[0])
         for slope, feature in zip(coefficients[1:], self.covariates, strict=True):
             linear += slope * feature[rows]
         return linear
@@ -426,46 +384,21 @@ class LocalStudy:
         """
         if len(coefficients) == 2:
             return lambda _: self._scores(coefficients[1] - coefficients[0], bits)
-        norms = np.empty(self.size)
 
-        def norm(start: int) -> None:
-            rows = slice(start, start + _BLOCK_ROWS)
+        def norm(rows: slice) -> Floats:
             linear = np.stack([self._linear(each, rows) for each in coefficients])
             top = linear.max(axis=0)
-            norms[rows] = top + np.log(np.exp(linear - top).sum(axis=0))
+            found: Floats = top + np.log(np.exp(linear - top).sum(axis=0))
+            return found
 
-        def scores_of(arm: int) -> Integers:
-            scores = np.empty(self.size, dtype=np.int64)
+        norms = self._by_rows(np.float64, norm)
 
-            def score(start: int) -> None:
-                rows = slice(start, start + _BLOCK_ROWS)
-                log_share = np.minimum(self._linear(coefficients[arm], rows) - norms[rows], 0.0)
-                scores[rows] = np.rint(2.0**bits * np.exp(log_share))
+        def score(arm: int, rows: slice) -> Floats:
+            log_share = np.minimum(self._linear(coefficients[arm], rows) - norms[rows], 0.0)
+            found: Floats = np.rint(2.0**bits * np.exp(log_share))
+            return found
 
-            run_all(score, range(0, self.size, _BLOCK_ROWS))
-            return scores
-
-        run_all(norm, range(0, self.size, _BLOCK_ROWS))
-        return scores_of
-
-
-def _encode(
-    table: Table | StreamedTable,
-    domain: Domain,
-    progress: Progress | None,
-    reading: Reading | None,
-    *,
-    outcome: bool,
-) -> EncodedColumns:
-    """Encode the columns of a table, in memory or through a copy on disk."""
-    if isinstance(table, StreamedTable):
-        return encode_stream(table, domain, outcome=outcome, progress=progress, reading=reading)
-    return encode_table(table, domain, outcome=outcome, progress=progress, reading=reading)
-
-
-def _reorder_outcome(one: FurtherOutcome, order: Integers) -> FurtherOutcome:
-    seen = None if one.observed is None else reorder_rows(one.observed, order)
-    return FurtherOutcome(reorder_rows(one.steps, order), seen)
+        return lambda arm: self._by_rows(np.int64, partial(score, arm))
 
 
 def _run_stack(

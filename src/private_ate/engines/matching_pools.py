@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,8 @@ from private_ate.privacy.quantization import WEIGHT_BITS, quantize_weights
 from private_ate.study import ArmSizes, MatchingLimits
 
 __all__ = ["LocalArmPool", "LocalPool", "LocalWeights"]
+
+_Order = tuple[Any, int | None, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,48 +48,67 @@ class LocalWeights:
         return self.steps / (1 << WEIGHT_BITS)
 
 
-@dataclass(frozen=True, slots=True)
-class LocalPool:
-    """Rows of both arms in order along the score."""
+class _Pool(ABC):
+    """What a pool answers from the orders of its rows; only one order is held at a time."""
 
-    arms: ArmSizes
-    _order: Any = field(repr=False)
+    arm: Codes
+    count: int
 
-    @classmethod
-    def sort(cls, scores: Integers, treatment: Bits) -> LocalPool:
-        """Sort the rows along their scores, equal scores by row index."""
-        from private_ate.engines.matching import ScoreOrder  # numba loads here
+    @abstractmethod
+    def _orders(self, limits: MatchingLimits) -> Iterator[_Order]:
+        """Yield orders, each with the limits of those it calls treated and of all others."""
 
-        treated = int(np.count_nonzero(treatment))
-        sizes = ArmSizes.of(treated, treatment.size - treated)
-        return cls(sizes, ScoreOrder.sort(scores, treatment))
+    @property
+    def arms(self) -> ArmSizes:
+        """How many rows each arm holds."""
+        return ArmSizes.count(self.arm, self.count)
 
     def peak_reuse(self, neighbors: int) -> int:
-        """Return how often the most used unit is among the first neighbours (M)."""
-        return int(self._order.count_uses(neighbors).max(initial=0))
+        """Return how often the most used unit of any arm is among the first neighbours (M)."""
+        orders = self._orders((None,) * self.count)
+        return max(int(order.count_uses(neighbors).max(initial=0)) for order, *_ in orders)
 
     def match(self, neighbors: int, limits: MatchingLimits) -> LocalWeights:
         """Match greedily in row order within the limits and return the weights."""
-        control, treated = limits
-        mass = self._order.match_greedily(neighbors, treated, control)
-        return LocalWeights.summarize(1.0 + mass, self._order.treatment)
+        orders = self._orders(limits)
+        mass = sum(order.match_greedily(neighbors, *within) for order, *within in orders)
+        return LocalWeights.summarize(1.0 + mass, self.arm, self.count)
 
     def match_sharing_ties(self, neighbors: int) -> LocalWeights:
         """Match without limits, units at equal distance sharing their mass."""
-        return LocalWeights.summarize(1.0 + self.shared_mass(neighbors), self._order.treatment)
+        return LocalWeights.summarize(1.0 + self.shared_mass(neighbors), self.arm, self.count)
 
     def shared_mass(self, neighbors: int) -> Floats:
         """Return the mass each row receives when equal distances share, unrounded."""
-        mass: Floats = self._order.match_sharing_ties(neighbors)
+        orders = self._orders((None,) * self.count)
+        mass: Floats = sum(order.match_sharing_ties(neighbors) for order, *_ in orders)
         return mass
 
 
 @dataclass(frozen=True, slots=True)
-class LocalArmPool:
+class LocalPool(_Pool):
+    """Rows of two arms in one order along the score, by which either arm finds the other."""
+
+    arm: Codes = field(repr=False)
+    order: Any = field(repr=False)
+    count: int = 2
+
+    @classmethod
+    def sort(cls, scores: Integers, treatment: Bits) -> LocalPool:
+        """Sort the rows along their scores, equal scores by row index."""
+        return cls(treatment.view(np.uint8), _sorted(scores, treatment))
+
+    def _orders(self, limits: MatchingLimits) -> Iterator[_Order]:
+        control, treated = limits
+        yield self.order, treated, control
+
+
+@dataclass(frozen=True, slots=True)
+class LocalArmPool(_Pool):
     """Rows of several arms, put in order along the score of one arm after another.
 
     Candidates for arm t are its members, and everybody else looks for neighbours among them by
-    the distance of their scores for arm t. Only one order is held at a time.
+    the distance of their scores for arm t.
 
     Attributes
     ----------
@@ -102,39 +124,15 @@ class LocalArmPool:
     scores: Callable[[int], Integers] = field(repr=False)
     count: int
 
-    @property
-    def arms(self) -> ArmSizes:
-        """How many rows each arm holds."""
-        return ArmSizes.count(self.arm, self.count)
+    def _orders(self, limits: MatchingLimits) -> Iterator[_Order]:
+        for arm, limit in zip(range(self.count), limits, strict=True):
+            yield _sorted(self.scores(arm), self.arm == arm, one_way=True), limit, None
 
-    def peak_reuse(self, neighbors: int) -> int:
-        """Return how often the most used unit of any arm is among the first neighbours (M)."""
-        uses = (order.count_uses(neighbors) for order in self._orders())
-        return max(int(each.max(initial=0)) for each in uses)
 
-    def match(self, neighbors: int, limits: MatchingLimits) -> LocalWeights:
-        """Match greedily in row order within the limits and return the weights."""
-        mass = np.zeros(self.arm.size)
-        for order, limit in zip(self._orders(), limits, strict=True):
-            mass += order.match_greedily(neighbors, limit, None)
-        return LocalWeights.summarize(1.0 + mass, self.arm, self.count)
+def _sorted(scores: Integers, treatment: Bits, *, one_way: bool = False) -> Any:  # noqa: ANN401  # numba loads with its class
+    from private_ate.engines.matching import ScoreOrder
 
-    def match_sharing_ties(self, neighbors: int) -> LocalWeights:
-        """Match without limits, units at equal distance sharing their mass."""
-        return LocalWeights.summarize(1.0 + self.shared_mass(neighbors), self.arm, self.count)
-
-    def shared_mass(self, neighbors: int) -> Floats:
-        """Return the mass each row receives when equal distances share, unrounded."""
-        mass = np.zeros(self.arm.size)
-        for order in self._orders():
-            mass += order.match_sharing_ties(neighbors)
-        return mass
-
-    def _orders(self) -> Iterator[Any]:
-        from private_ate.engines.matching import ScoreOrder  # numba loads here
-
-        for arm in range(self.count):
-            yield ScoreOrder.sort(self.scores(arm), self.arm == arm, one_way=True)
+    return ScoreOrder.sort(scores, treatment, one_way=one_way)
 
 
 def _imbalance(weights: Floats, arm: Codes, arms: int) -> float:

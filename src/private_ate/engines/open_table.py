@@ -9,37 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Required, TypedDict
+from typing import Any
 
 from private_ate.data.csv_file import CsvFile
-from private_ate.data.files import without_words
-from private_ate.data.inputs import Outcomes, Outline, read_rows, settle_domain, settle_names
+from private_ate.data.files import open_schema, without_words
+from private_ate.data.inputs import (
+    ColumnsAsked,
+    Outline,
+    most_rows,
+    read_rows,
+    settle_domain,
+    settle_names,
+)
 from private_ate.data.missing_rules import Reading
-from private_ate.data.persons import most_rows
-from private_ate.data.requested_columns import Covariates
-from private_ate.data.streams import open_schema
 from private_ate.data.workbooks import ExcelFile
-from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.engines.spark import UNFINISHED, SparkStudy
-from private_ate.engines.spark_columns import SparkColumns, is_spark_frame, read_frame
+from private_ate.engines.spark_table import SparkColumns, is_spark_frame, read_frame
 from private_ate.errors import ArgumentError
-from private_ate.privacy.levels import Level
 
-__all__ = ["ColumnsAsked", "OpenTable", "open_table"]
-
-
-class ColumnsAsked(TypedDict, total=False):
-    """What a caller says about the columns; see `settle_names`."""
-
-    treatment: str | Treatment | None
-    outcome: Outcomes
-    covariates: Required[Covariates]
-    domain: Required[Domain | None]
-    level: Required[Level]
-    from_data: Required[bool]
-    person: str | None
-    unasked: tuple[str, ...]
+__all__ = ["OpenTable", "open_table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +37,7 @@ class OpenTable:
 
     data: object = field(repr=False)
     asked: ColumnsAsked
-    outline: Outline[Any]
+    outline: Outline
     memory: int  # bytes that a file may take before it is streamed
 
     def most_rows(self, person: str) -> int:
@@ -75,9 +64,9 @@ class OpenTable:
             )
             return
         columns = self.outline.table
-        settled = without_words(lambda: settle_domain(columns, self.outline, **known), UNFINISHED)
+        domain = without_words(lambda: settle_domain(columns, self.outline, **known), UNFINISHED)
         cluster = without_words(
-            lambda: SparkStudy.encode(columns, settled.domain, progress, reading), UNFINISHED
+            lambda: SparkStudy.encode(columns, domain, progress, reading), UNFINISHED
         )
         try:
             yield cluster

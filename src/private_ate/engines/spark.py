@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import accumulate
-from operator import add
+from operator import add, itemgetter
 from typing import Any, Final, NoReturn, Self, TypeVar
 
 import numpy as np
@@ -21,18 +21,20 @@ import numpy.typing as npt
 
 from private_ate.arrays import Integers
 from private_ate.data.files import without_words
-from private_ate.data.missing_rules import MissingRules, Reading, describe_rules
+from private_ate.data.missing_rules import MissingRules, Reading
 from private_ate.data.tables import Table, table_of
-from private_ate.data.validate_public import settle_public
+from private_ate.data.validate_public import PublicCounts, settle_public
 from private_ate.domain import Domain, Outcome
-from private_ate.engines.grouping import group_places, groups_of, groups_per_stack
+from private_ate.engines.grouping import GatheredRows, groups_of, groups_per_stack
 from private_ate.engines.local import Progress
-from private_ate.engines.spark_columns import SparkColumns, quoted
-from private_ate.engines.spark_lines import (
+from private_ate.engines.spark_table import (
     FAILED,
+    SparkColumns,
+    count_public,
     encode_block,
+    one_row,
+    quoted,
 )
-from private_ate.engines.spark_public import count_public
 from private_ate.engines.threads import single_threaded_blas
 from private_ate.errors import ArgumentError, RecordsError, SchemaError
 from private_ate.study import ALL_PRESENT, Block, Grouping, Groups, Summable
@@ -42,6 +44,7 @@ __all__ = ["NEEDS_ORDER", "UNFINISHED", "SparkStudy"]
 S = TypeVar("S", bound=Summable)
 
 _BLOCK_ROWS: Final = 1 << 14
+_ENCODED: Final = "rows int, block binary"
 _FAN_IN: Final = 64  # values that one task, or the driver, adds up
 UNFINISHED: Final = (
     "Spark could not finish a pass over the records; nothing was released. What it said could "
@@ -157,7 +160,7 @@ class SparkStudy:
         pieces = self.blocks.mapPartitionsWithIndex(_scatter(grouping, stack, self.starts))
         gather = _gather(grouping, stack, kernel, shows_observed=self._shows_observed)
         values = pieces.groupByKey(min(total, _FAN_IN)).map(gather)
-        parts = without_words(lambda: sorted(values.collect(), key=_first), UNFINISHED)
+        parts = without_words(lambda: sorted(values.collect(), key=itemgetter(0)), UNFINISHED)
         self._report(title, 1)
         return np.concatenate([part for _, part in parts])
 
@@ -177,7 +180,7 @@ class SparkStudy:
         raise ArgumentError(NEEDS_ORDER)
 
     reordered = divided = with_outcome = with_outcomes = fold_with = arm_sums = _refuse
-    pool = arm_pool = noisy_pool = noisy_arm_pool = _refuse
+    pool = noisy_pool = _refuse
 
     def __getstate__(self) -> NoReturn:
         msg = "a study is not pickled; a kernel must not hold one"
@@ -188,15 +191,15 @@ def _settle(
     columns: SparkColumns, domain: Domain, reading: Reading | None
 ) -> tuple[Domain, MissingRules | None]:
     """Look over public columns in a pass of their own; return the domain in use and the rules."""
-    if reading is None:
-        return domain, None
-    if not reading.looks:
-        return domain, describe_rules(domain, reading)
-    counts = count_public(columns.frame, columns.lines, domain, reading)
-    if counts is None:
-        raise RecordsError(UNFINISHED)
+
+    def count() -> PublicCounts:
+        counts = None if reading is None else count_public(columns, domain, reading)
+        if counts is None:
+            raise RecordsError(UNFINISHED)
+        return counts
+
     by_lines = columns.lines is not None and columns.lines.files == 1
-    return settle_public(domain, reading, counts, by_lines=by_lines)
+    return settle_public(domain, reading, count, by_lines=by_lines)
 
 
 def _encoded_blocks(columns: SparkColumns, domain: Domain, reading: Reading | None) -> Any:  # noqa: ANN401  # an RDD
@@ -205,7 +208,7 @@ def _encoded_blocks(columns: SparkColumns, domain: Domain, reading: Reading | No
         return columns.lines.encode(domain, reading)
     frame = columns.frame.select(*(quoted(name) for name in domain.columns))
     encoder = _encoder(domain, reading, typed=columns.typed)
-    encoded = frame.mapInArrow(encoder, "rows int, block binary")
+    encoded = frame.mapInArrow(encoder, _ENCODED)
     return encoded.rdd.map(lambda row: (row[0], bytes(row[1])))
 
 
@@ -215,15 +218,10 @@ def _encoder(
     """Return a map from Arrow batches to rows that hold an encoded block each."""
 
     def encode(batches: Iterable[Any]) -> Iterator[Any]:
-        import pyarrow as pa  # comes with the extra
-
         for table in _whole_blocks(batches, typed=typed):
             rows, block = encode_block(table, domain, reading)
-            if rows == 0:  # all of them were left out
-                continue
-            yield pa.RecordBatch.from_arrays(
-                [pa.array([rows], pa.int32()), pa.array([block], pa.binary())], ["rows", "block"]
-            )
+            if rows:  # of some block all may have been left out
+                yield one_row(_ENCODED, rows, block)
 
     return encode
 
@@ -351,25 +349,18 @@ def _gather(
         number, pieces = keyed
         columns = [np.concatenate(parts, axis=-1) for parts in zip(*pieces, strict=True)]
         order = np.argsort(columns[0])
+        covariates, arm, outcome, takes_part, observed, *weights = (
+            column[..., order] for column in columns[1:]
+        )
+        present = takes_part & observed if shows_observed else takes_part
         start = number * stack
-        chosen = group_places(grouping, start, min(start + stack, grouping.count))
-        rows = order[chosen.places - int(chosen.places[0, 0])]
-        covariates = columns[1][:, rows.reshape(-1)].reshape(-1, *rows.shape)
-        stacked = np.moveaxis(covariates, 0, -1)
+        first = start * grouping.size // grouping.count
+        rows = GatheredRows(first, covariates, arm, outcome, present, *weights)
         with single_threaded_blas():
-            treatment, outcome, *masks = (column[rows] for column in columns[2:])
-            takes_part, observed, *weights = masks
-            inside = chosen.inside & takes_part
-            if shows_observed:
-                inside &= observed
-            values = kernel(Groups(stacked, treatment, outcome, inside, *weights))
+            values = kernel(rows.groups(grouping, start, min(start + stack, grouping.count)))
         return number, values
 
     return run
-
-
-def _first(pair: tuple[int, Any]) -> int:
-    return pair[0]
 
 
 def _add_up(parts: Any, count: int) -> Any:  # noqa: ANN401  # an RDD of places and sums
@@ -382,4 +373,4 @@ def _add_up(parts: Any, count: int) -> Any:  # noqa: ANN401  # an RDD of places 
 
 
 def _in_order(pairs: Iterable[tuple[int, Any]]) -> Any:  # noqa: ANN401  # whatever adds up
-    return reduce(add, (value for _, value in sorted(pairs, key=lambda pair: pair[0])))
+    return reduce(add, (value for _, value in sorted(pairs, key=itemgetter(0))))

@@ -8,8 +8,8 @@ from itertools import cycle
 from typing import Final
 
 from private_ate.methods.registry import METHODS, Method
+from private_ate.parameters import Target
 from private_ate.privacy.levels import Level
-from private_ate.request import Target
 
 __all__ = [
     "ALL_ARMS",

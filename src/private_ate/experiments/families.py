@@ -6,7 +6,8 @@ evaluations differ by their seeds. Correlated normal covariates drive treatment 
 standard deviation 0.9) and outcome through one index each. The shapes of the indices:
 
 - ``linear``, ``nonlinear`` (a product and an absolute value), ``curved`` (strong selection,
-  outcomes that follow a normal distribution function), ``varied`` (effects rise with the score);
+  outcomes that follow a normal distribution function), ``varied`` (effects rise with the score),
+  ``plateau`` (a line that is flat beyond half a standard deviation);
 - ``rules-1``, ``rules-2``: thresholds of one covariate, or of two joined;
 - ``tree-2``, ``tree-3``: a random tree of that depth; ``k-of-m``: four of eight thresholds;
   ``threefold``: a product of three covariates; ``classes``: the largest of four directions;
@@ -37,7 +38,12 @@ from scipy.special import expit, ndtr
 from private_ate.arrays import Bits, Floats
 from private_ate.datasets.dataset import Dataset
 from private_ate.datasets.generators import intercept
-from private_ate.datasets.several_arms import SeveralArms, generate_several_arms
+from private_ate.datasets.several_arms import (
+    OUTCOME_NOISE,
+    SeveralArms,
+    expected_outcomes,
+    generate_several_arms,
+)
 from private_ate.domain import Binary, Domain, Interval, Treatment
 
 __all__ = ["FAMILIES", "GROUPS", "SETTINGS", "Setting", "Study", "Units", "make_study"]
@@ -49,11 +55,18 @@ _CORRELATION: Final = 0.3  # of neighbouring covariates
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """What a study does not see: gaps between both outcomes and chances of treatment, by unit."""
+    """What a study does not see, by unit.
+
+    Gaps between both outcomes, chances of treatment and arms of two; the outcome that a unit may
+    expect in every arm, of shape (n, K), and the standard deviation of outcomes around these,
+    where the recipe has one (elsewhere the outcomes themselves, and zero).
+    """
 
     gaps: Floats
     chances: Floats
     takes: Bits
+    expected: Floats
+    noise: float
 
     def effects(self, among: Bits | None = None) -> dict[str, float]:
         """Return the true effects by estimand, of all units or of some."""
@@ -74,7 +87,7 @@ class Study:
 
     ``effects`` are by estimand and ``contrasts`` those of all pairs of arms; ``unit`` is what
     errors are divided by: the effect's size, or the outcome's standard deviation without
-    confounding. A trial knows its ``probability``; ``units`` are missing of several arms.
+    confounding. A trial knows its ``probability``.
     """
 
     frame: pl.DataFrame
@@ -82,8 +95,8 @@ class Study:
     effects: dict[str, float]
     contrasts: dict[tuple[str, str], float]
     unit: float
+    units: Units
     probability: float | None = None
-    units: Units | None = None
 
 
 class _Shape(NamedTuple):
@@ -108,10 +121,7 @@ def make_study(
     every method here estimates. The truth is the mean gap of both outcomes over the units.
     """
     if family == "three-arms":
-        dataset = generate_several_arms(SeveralArms(size, 3), seed)
-        contrasts = dataset.true_contrasts
-        unit = float(np.mean(np.abs(list(contrasts.values()))))
-        return Study(dataset.frame, dataset.domain, {}, contrasts, unit)
+        return _three_arms(size, seed)
     shape, rng = _SHAPES[family], np.random.default_rng(seed)
     latent = _covariates(size, dimension, rng)
     score, prognosis = (_standard(index) for index in shape.indices(latent, rng))
@@ -123,10 +133,13 @@ def make_study(
         closed = latent[:, 0] > np.quantile(latent[:, 0], 0.8)
         chances, dose = np.where(closed, 0.0, chances), np.where(closed, 2.0, 1.0)
     outcome = _OUTCOMES[shape.outcome]
-    outcomes = outcome.draw(score, shape.sign * prognosis, dose, rng)
+    drawn = outcome.draw(score, shape.sign * prognosis, dose, rng)
     takes = rng.random(size) < chances
-    control, treated = (np.clip(values, *outcome.bounds) for values in outcomes)
-    units = Units(treated - control, chances, takes)
+    control, treated = (np.clip(values, *outcome.bounds) for values in drawn[:2])
+    gaps = treated - control
+    known = control if drawn.expected is None else drawn.expected
+    expected = np.stack([known, known + gaps], axis=1)
+    units = Units(gaps, chances, takes, expected, drawn.noise)
     effects = units.effects()
     names = [f"x{place}" for place in range(dimension)]
     columns = {"t": takes.astype(np.int8), "y": np.where(takes, treated, control)}
@@ -138,10 +151,21 @@ def make_study(
         domain=Domain(Treatment("t", 1, 0), ("y", kind), dict.fromkeys(names, Interval(-4, 4))),
         effects=effects,
         contrasts={("1", "0"): effects["ate"]},
-        unit=float(outcomes[0].std()) if family.startswith("quiet-") else abs(effects["ate"]),
+        unit=float(drawn.control.std()) if family.startswith("quiet-") else abs(effects["ate"]),
         probability=share if shape.is_trial else None,
         units=units,
     )
+
+
+def _three_arms(size: int, seed: int) -> Study:
+    kind = SeveralArms(size, 3)
+    dataset = generate_several_arms(kind, seed)
+    contrasts = dataset.true_contrasts
+    covariates = dataset.frame.select(dataset.domain.covariates.keys()).to_numpy()
+    none = np.zeros(0)
+    units = Units(none, none, none == 1, expected_outcomes(kind, covariates), OUTCOME_NOISE)
+    unit = float(np.mean(np.abs(list(contrasts.values()))))
+    return Study(dataset.frame, dataset.domain, {}, contrasts, unit, units)
 
 
 def _covariates(size: int, dimension: int, rng: Rng) -> Floats:
@@ -168,6 +192,12 @@ def _linear(z: Floats, rng: Rng) -> tuple[Floats, Floats]:
     score, other = (_standard(z @ rng.standard_normal(z.shape[1])) for _ in range(2))
     other = _standard(other - (other @ score) / (score @ score) * score)
     return score, 0.7 * score + np.sqrt(0.51) * other
+
+
+def _plateau(z: Floats, rng: Rng) -> tuple[Floats, Floats]:
+    score, prognosis = _linear(z, rng)
+    flat = _standard(np.clip(score, -0.5, 0.5))
+    return flat, prognosis + 0.7 * (flat - score)
 
 
 def _rules(z: Floats, rng: Rng, *, joined: int) -> tuple[Floats, Floats]:
@@ -217,63 +247,66 @@ def _nonlinear(z: Floats, rng: Rng) -> tuple[Floats, Floats]:
     return 0.9 * shape + 0.44 * straight, 0.8 * shape + 0.5 * straight
 
 
-# Outcomes without and with treatment, of the score, the index of the outcome and a multiple of
-# the effect; both come from the same draws.
-_Pair = tuple[Floats, Floats]
+# Outcomes of the score, the index of the outcome and a multiple of the effect; that without
+# treatment and that with it come from the same draws.
+class _Drawn(NamedTuple):
+    """Both outcomes; the expected one without treatment and its noise, where a recipe has them."""
+
+    control: Floats
+    treated: Floats
+    expected: Floats | None = None
+    noise: float = 0.0
 
 
 def _additive(
-    _: Floats,
-    prognosis: Floats,
-    dose: Floats,
-    rng: Rng,
-    *,
-    slope: float,
-    noise: float,
-    effect: float,
-) -> _Pair:
-    level = 5.0 + slope * np.clip(prognosis, -_MOST, _MOST)
-    control: Floats = level + noise * rng.standard_normal(dose.size)
-    return control, control + effect * dose
+    _: Floats, prognosis: Floats, dose: Floats, rng: Rng, *, recipe: tuple[float, float, float]
+) -> _Drawn:
+    slope, noise, effect = recipe
+    expected: Floats = 5.0 + slope * np.clip(prognosis, -_MOST, _MOST)
+    control = expected + noise * rng.standard_normal(dose.size)
+    return _Drawn(control, control + effect * dose, expected, noise)
 
 
-def _varied(score: Floats, prognosis: Floats, _: Floats, rng: Rng) -> _Pair:
-    control: Floats = 0.7 * prognosis + 0.7 * rng.standard_normal(score.size)
-    return control, control + (1 + 0.6 * np.tanh(score))
+def _varied(score: Floats, prognosis: Floats, _: Floats, rng: Rng) -> _Drawn:
+    expected: Floats = 0.7 * prognosis
+    control = expected + 0.7 * rng.standard_normal(score.size)
+    return _Drawn(control, control + (1 + 0.6 * np.tanh(score)), expected, 0.7)
 
 
-def _curved(score: Floats, prognosis: Floats, _: Floats, rng: Rng) -> _Pair:
-    control: Floats = 0.05 + 0.5 * ndtr(prognosis) + 0.3 * rng.random(score.size)
-    return control, control + 0.1 * (1 + 0.6 * np.tanh(score))
+def _curved(score: Floats, prognosis: Floats, _: Floats, rng: Rng) -> _Drawn:
+    expected: Floats = 0.2 + 0.5 * ndtr(prognosis)
+    control = expected + 0.3 * (rng.random(score.size) - 0.5)
+    effects = 0.1 * (1 + 0.6 * np.tanh(score))
+    return _Drawn(control, control + effects, expected, 0.3 / np.sqrt(12))
 
 
-def _yes_no(_: Floats, prognosis: Floats, dose: Floats, rng: Rng) -> _Pair:
+def _yes_no(_: Floats, prognosis: Floats, dose: Floats, rng: Rng) -> _Drawn:
     log_odds, drawn = -3.3 + 0.7 * np.clip(prognosis, -_MOST, _MOST), rng.random(dose.size)
-    return (drawn < expit(log_odds)) * 1.0, (drawn < expit(log_odds + 0.8 * dose)) * 1.0
+    return _Drawn((drawn < expit(log_odds)) * 1.0, (drawn < expit(log_odds + 0.8 * dose)) * 1.0)
 
 
-def _heavy(_: Floats, prognosis: Floats, dose: Floats, rng: Rng) -> _Pair:
+def _heavy(_: Floats, prognosis: Floats, dose: Floats, rng: Rng) -> _Drawn:
     level = np.clip(prognosis, -_MOST, _MOST)
     log: Floats = 1.0 + 0.5 * level + 0.9 * rng.standard_normal(dose.size)
-    return np.exp(log), np.exp(log + 0.35 * dose)
+    return _Drawn(np.exp(log), np.exp(log + 0.35 * dose))
 
 
-def _zeros(_: Floats, prognosis: Floats, dose: Floats, rng: Rng) -> _Pair:
+def _zeros(_: Floats, prognosis: Floats, dose: Floats, rng: Rng) -> _Drawn:
     level, drawn = np.clip(prognosis, -_MOST, _MOST), rng.random(dose.size)
     amount = rng.uniform(0.0, 2.0, dose.size) * np.exp(0.4 * level)
     log_odds = -0.6 + 0.7 * level
     present = (drawn < expit(log_odds)), (drawn < expit(log_odds + 0.35 * dose))
-    return present[0] * amount, present[1] * amount * (1.0 + 0.15 * dose)
+    return _Drawn(present[0] * amount, present[1] * amount * (1.0 + 0.15 * dose))
 
 
 def _quiet(
     _: Floats, prognosis: Floats, dose: Floats, rng: Rng, *, draw: Callable[[Floats, Rng], Floats]
-) -> _Pair:
+) -> _Drawn:
     """Add three tenths of a standard deviation; of yes and no, four in a hundred become yes."""
     control = draw(np.clip(prognosis, -_MOST, _MOST), rng)
     if draw is _QUIET["binary"]:
-        return control, np.maximum(control, rng.random(dose.size) < 0.04)
-    return control, control + 0.3 * float(control.std())
+        return _Drawn(control, np.maximum(control, rng.random(dose.size) < 0.04))
+    return _Drawn(control, control + 0.3 * float(control.std()))
 
 
 _QUIET: Final[dict[str, Callable[[Floats, Rng], Floats]]] = {
@@ -295,13 +328,13 @@ class _Outcome(NamedTuple):
     """The bounds of an outcome's recipe, and how it is drawn without and with treatment."""
 
     bounds: tuple[float, float]
-    draw: Callable[[Floats, Floats, Floats, Rng], _Pair]
+    draw: Callable[[Floats, Floats, Floats, Rng], _Drawn]
     is_binary: bool = False
 
 
 _OUTCOMES: Final[dict[str, _Outcome]] = {
-    "normal": _Outcome((0.0, 10.0), partial(_additive, slope=1.1, noise=0.6, effect=0.6)),
-    "narrow": _Outcome((0.0, 10.0), partial(_additive, slope=0.25, noise=0.4, effect=0.2)),
+    "normal": _Outcome((0.0, 10.0), partial(_additive, recipe=(1.1, 0.6, 0.6))),
+    "narrow": _Outcome((0.0, 10.0), partial(_additive, recipe=(0.25, 0.4, 0.2))),
     "varied": _Outcome((-7.0, 7.0), _varied),
     "curved": _Outcome((0.0, 1.1), _curved),
     "binary": _Outcome((0.0, 1.0), _yes_no, is_binary=True),
@@ -318,6 +351,7 @@ _SHAPES: Final[dict[str, _Shape]] = {
     "linear": _Shape(_linear),
     "linear-opposite": _Shape(_linear, sign=-1.0),
     "nonlinear": _Shape(_nonlinear),
+    "plateau": _Shape(_plateau),
     "rules-1": _Shape(partial(_rules, joined=1)),
     "rules-2": _Shape(partial(_rules, joined=2)),
     "rules-2-opposite": _Shape(partial(_rules, joined=2), sign=-1.0),
@@ -393,6 +427,7 @@ GROUPS: Final[dict[str, tuple[Setting, ...]]] = {
     for group, families, sizes, dimensions in (
         ("linear confounding", ("linear",), (_S, _M, _L), (20,)),
         ("non-linear confounding", ("nonlinear",), (_S, _M, _L), (20,)),
+        ("plateaus", ("plateau",), (_S, _M), (20,)),
         ("rules of eligibility", ("rules-1", "rules-2"), (_S, _M, _L), (20,)),
         ("number of covariates", ("linear", "nonlinear"), (_M,), (5, 60)),
         ("treated share", ("rare", "few", "nonlinear-rare"), (_M,), (20,)),

@@ -13,7 +13,7 @@ import numpy as np
 
 from private_ate import datasets
 from private_ate.arrays import Bits, Codes, Floats, Indices, Integers
-from private_ate.data.tables import read_table
+from private_ate.data.files import read_table
 from private_ate.datasets import synth
 from private_ate.datasets.dataset import Dataset
 from private_ate.datasets.packaged import load_acic
@@ -21,7 +21,7 @@ from private_ate.domain import Categories, Domain, Interval, Treatment, label_te
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError, DatasetError
 from private_ate.experiments.families import SETTINGS, Study
-from private_ate.models.multinomial import fit_multinomial
+from private_ate.models.propensity import fit_propensity
 
 __all__ = [
     "PAPER_SETS",
@@ -238,7 +238,7 @@ def fit_chances(covariates: Floats, codes: Integers, arms: int) -> Floats:
     domain = Domain(treatment, ("y", Interval(0, 1)), {})
     coded: Bits | Codes = codes == 1 if arms == 2 else codes.astype(np.uint8)
     study = LocalStudy(domain, np.ascontiguousarray(covariates.T), coded, None)
-    return fit_multinomial(study, 1.0 / codes.size).probabilities(covariates)
+    return fit_propensity(study, 1.0 / codes.size).probabilities(covariates)
 
 
 def _distance(places: Floats, pointer: Indices, queries: Floats) -> Floats:

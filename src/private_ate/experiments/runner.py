@@ -29,7 +29,7 @@ from private_ate.errors import PrivateAteError
 from private_ate.experiments.arms import Arm, arm_named
 from private_ate.experiments.references import Source, open_source, reference_effects
 from private_ate.methods.composition import takes
-from private_ate.release import Release
+from private_ate.release.release import Release
 
 __all__ = [
     "CONFIDENCE",

@@ -1,4 +1,4 @@
-"""Balances: who pays for a request, and that balances and bindings agree with the history.
+"""The ledger's tables, who pays for a request, and that balances agree with the history.
 
 Every entry that changes a balance or a binding records the hash of all of them after it. Before
 a charge the tables must have that hash, and the entries from there to the end of the chain must
@@ -9,8 +9,9 @@ grow with the history.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Final, NoReturn
 
+from private_ate.arguments import fold_name
 from private_ate.errors import BudgetError, LedgerError
 from private_ate.ledger.binding import (
     Charge,
@@ -19,10 +20,70 @@ from private_ate.ledger.binding import (
     replay_binding,
     same_binding,
 )
-from private_ate.ledger.chain import Account, Entry, digest, replay_accounts, verify_links
+from private_ate.ledger.chain import (
+    GENESIS,
+    Account,
+    Entry,
+    digest,
+    replay_accounts,
+    verify_links,
+)
 from private_ate.ledger.cost import BudgetUnits
-from private_ate.ledger.names import fold_name
-from private_ate.ledger.store import Execute, read_accounts, read_entries, read_tail
+from private_ate.ledger.stores import Execute, append_only, one, read_one, read_rows
+
+TABLES: Final = (
+    (
+        "CREATE TABLE IF NOT EXISTS entries (sequence BIGINT PRIMARY KEY, kind TEXT NOT NULL, "
+        "dataset TEXT NOT NULL, request TEXT NOT NULL, analyst TEXT NOT NULL, plan TEXT NOT NULL, "
+        "epsilon BIGINT NOT NULL, delta BIGINT NOT NULL, body TEXT NOT NULL, at TEXT NOT NULL, "
+        "previous TEXT NOT NULL UNIQUE, hash TEXT NOT NULL UNIQUE, "
+        "UNIQUE (dataset, request, kind))"
+    ),
+    (
+        "CREATE TABLE IF NOT EXISTS accounts (dataset TEXT NOT NULL, analyst TEXT NOT NULL, "
+        "epsilon_total BIGINT NOT NULL, delta_total BIGINT NOT NULL, "
+        "epsilon_spent BIGINT NOT NULL, delta_spent BIGINT NOT NULL, "
+        "PRIMARY KEY (dataset, analyst), "
+        "CHECK (epsilon_spent >= 0 AND epsilon_spent <= epsilon_total), "
+        "CHECK (delta_spent >= 0 AND delta_spent <= delta_total))"
+    ),
+    "CREATE TABLE IF NOT EXISTS bindings (dataset TEXT PRIMARY KEY, body TEXT NOT NULL)",
+)
+GUARDS: Final = append_only("entries")
+
+
+def last_hash(execute: Execute, table: str = "entries") -> tuple[int, str]:
+    """Return the number and the hash of the last entry of a chain."""
+    found = one(execute, f"SELECT sequence, hash FROM {table} ORDER BY sequence DESC LIMIT 1")  # noqa: S608  # a name of our own
+    return (0, GENESIS) if found is None else (int(found[0]), str(found[1]))
+
+
+def find_entry(execute: Execute, dataset: str, request: str, kind: str) -> Entry | None:
+    """Return the entry of a kind that a request has made, if any."""
+    rest = "FROM entries WHERE dataset = ? AND request = ? AND kind = ?"
+    return read_one(execute, Entry, rest, dataset, request, kind)
+
+
+def read_entries(execute: Execute, dataset: str | None = None) -> list[Entry]:
+    """Return the history in order, of all data sets or of one."""
+    if dataset is None:
+        return read_rows(execute, Entry, "FROM entries ORDER BY sequence")
+    rest = "FROM entries WHERE dataset = ? ORDER BY sequence"
+    return read_rows(execute, Entry, rest, dataset)
+
+
+def read_accounts(execute: Execute, dataset: str | None = None) -> list[Account]:
+    """Return the balances: of each data set, then of the analysts capped in it."""
+    rows = execute(
+        "SELECT dataset, analyst, epsilon_total, delta_total, epsilon_spent, delta_spent "
+        "FROM accounts ORDER BY dataset, analyst",
+        (),
+    ).rows
+    return [
+        Account(row[0], row[1], BudgetUnits(row[2], row[3]), BudgetUnits(row[4], row[5]))
+        for row in rows
+        if dataset is None or row[0] == dataset
+    ]
 
 
 def accounts_of(execute: Execute, dataset: str) -> list[Account]:
@@ -67,36 +128,29 @@ def paying_accounts(
     raise BudgetError(msg, parameter="uncapped")
 
 
-def add_account(execute: Execute, dataset: str, analyst: str, limit: BudgetUnits) -> None:
-    """Open an account with nothing spent."""
-    execute(
-        "INSERT INTO accounts (dataset, analyst, epsilon_total, delta_total, epsilon_spent, "
-        "delta_spent) VALUES (?, ?, ?, ?, 0, 0)",
-        (dataset, analyst, limit.epsilon, limit.delta),
-    )
-
-
-def take(execute: Execute, account: Account, cost: BudgetUnits) -> bool:
-    """Spend if it fits; the condition is part of the update."""
-    answer = execute(
-        "UPDATE accounts SET epsilon_spent = epsilon_spent + ?, delta_spent = delta_spent + ? "
-        "WHERE dataset = ? AND analyst = ? AND epsilon_spent + ? <= epsilon_total "
-        "AND delta_spent + ? <= delta_total",
-        (cost.epsilon, cost.delta, account.dataset, account.analyst, cost.epsilon, cost.delta),
-    )
-    return answer.changed == 1
-
-
-def refusal(charge: Charge, account: Account) -> BudgetError:
-    """Say what was asked, what is left and what to do."""
+def require_left(account: Account, cost: BudgetUnits) -> None:
+    """Refuse what an account cannot pay: say what was asked, what is left and what to do."""
+    if (account.spent + cost).fits(account.total):
+        return
     whose = f"data set {account.dataset!r}"
     if account.analyst:
         whose = f"analyst {account.analyst!r} in {whose}"
     left = account.left
     advice = "ask for no more than that" if left.epsilon > 0 else "nothing more can be released"
-    return BudgetError(
-        f"asked for {charge.cost} but {whose} has {left} left of {account.total}; "
+    msg = (
+        f"asked for {cost} but {whose} has {left} left of {account.total}; "
         f"{advice}, nothing was spent"
+    )
+    raise BudgetError(msg)
+
+
+def take(execute: Execute, account: Account, cost: BudgetUnits) -> None:
+    """Spend from an account that was read in this transaction; the table too refuses more."""
+    require_left(account, cost)
+    execute(
+        "UPDATE accounts SET epsilon_spent = epsilon_spent + ?, delta_spent = delta_spent + ? "
+        "WHERE dataset = ? AND analyst = ?",
+        (cost.epsilon, cost.delta, account.dataset, account.analyst),
     )
 
 
@@ -118,7 +172,12 @@ def require_intact(execute: Execute) -> None:
     A history whose last such entry records no hash was written by version 0.1: it is added up
     from its beginning, once, because the next charge records one.
     """
-    tail = read_tail(execute)
+    tail = read_rows(
+        execute, Entry,
+        "FROM entries WHERE sequence >= "
+        "(SELECT sequence FROM entries WHERE kind <> 'release' ORDER BY sequence DESC LIMIT 1) "
+        "ORDER BY sequence",
+    )  # fmt: skip
     verify_links(tail)
     recorded = read_body(tail[0].body).get("state") if tail else None
     if recorded is None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from private_ate.codec import decode, encode
 from private_ate.errors import LedgerError
@@ -20,24 +20,18 @@ from private_ate.ledger.roles import UNBOUND, Roles, Use, declared_gaps, recall_
 from private_ate.privacy.levels import has_public_covariates
 
 Uncapped = Literal["refused", "allowed"]
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
     """What a data set looks like from outside: its columns and what is declared about them.
 
-    Attributes
-    ----------
-    columns : mapping of text to text, or None
-        Each column's name; None if not known yet. Ledgers of earlier versions kept kinds too,
-        which are ignored: they can follow a single value.
-    declared : mapping of text to text
-        Bounds, categories and labels of the columns that a request uses.
-    roles : Roles or None
-        Level and public columns of a data set; None in a ledger that version 0.1 wrote, whose
-        history shows them.
-    uncapped : "refused", "allowed" or None
-        Whether analysts without a cap may spend where others have one; None counts as refused.
+    ``columns`` are names, None if not known yet; ledgers of earlier versions kept kinds too, which
+    are ignored: they can follow a single value. ``declared`` are the bounds, categories and labels
+    of the columns that requests use. ``roles`` are None in a ledger that version 0.1 wrote, whose
+    history shows them. ``uncapped`` says whether analysts without a cap may spend where others have
+    one; None counts as refused.
     """
 
     columns: Mapping[str, str] | None = None
@@ -52,10 +46,7 @@ class Binding:
         known = {name: value for name, value in read_body(body).items() if name in held}
         if not {"columns", "declared"} <= known.keys():
             raise _altered()
-        try:
-            return decode(cls, known, "a binding")
-        except ValueError as cause:
-            raise _altered() from cause
+        return _decoded(cls, known)
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -72,8 +63,8 @@ class Binding:
 
     def merge(self, other: Binding, dataset: str) -> Binding:
         """Return both together, or say where they disagree; roles stay as they are here."""
-        known = self.columns is not None and other.columns is not None
-        if known and set(self.columns or ()) != set(other.columns or ()):
+        both = (self.columns, other.columns)
+        if None not in both and set(self.columns or ()) != set(other.columns or ()):
             msg = (
                 f"data set {dataset!r} is bound to a table with other columns; "
                 "is this the right file, or does it need a data set of its own?"
@@ -161,31 +152,23 @@ def replay_binding(entries: Sequence[Entry]) -> Binding:
     Roles are taken from releases only as long as no entry has said any: from then on every request
     says how it uses the columns.
     """
-    binding = Binding()
-    charged: dict[str, Binding] = {}
-    silent = True
+    binding, charged, silent = Binding(), dict[str, Binding](), True
     for entry in entries:
-        if entry.kind == "release":
+        if entry.kind == "release" and silent:
             request = charged.get(entry.request, Binding())
-            if silent:
-                recalled = recall_release(
-                    binding.roles or UNBOUND, request.declared, binding.columns, entry.body
-                )
-                binding = replace(binding, roles=recalled)
+            roles = binding.roles or UNBOUND
+            recalled = recall_release(roles, request.declared, binding.columns, entry.body)
+            binding = replace(binding, roles=recalled)
         elif entry.kind == "create":
             binding = _recall_declared(Binding.read(entry.body))
             silent = binding.roles is None
         elif entry.kind == "bind":
             binding, silent = _declare(binding, entry), False
         elif entry.kind == "charge":
-            charged[entry.request] = Binding.read(entry.body)
-            binding = binding.merge(charged[entry.request], entry.dataset)
-            plain = read_body(entry.body)
+            asked = charged[entry.request] = Binding.read(entry.body)
+            binding, plain = binding.merge(asked, entry.dataset), read_body(entry.body)
             if "use" in plain:
-                binding, silent = (
-                    _admit(binding, charged[entry.request], plain["use"], entry),
-                    False,
-                )
+                binding, silent = _admit(binding, asked, plain["use"], entry), False
     return replace(binding, roles=binding.roles or UNBOUND)
 
 
@@ -218,15 +201,13 @@ def _as_before(declaration: str) -> str:
 
 def _declare(binding: Binding, entry: Entry) -> Binding:
     plain = read_body(entry.body)
-    try:
-        wanted, uncapped = decode(Roles, plain["roles"], "roles"), plain["uncapped"]
-    except (KeyError, ValueError) as cause:
-        raise _altered() from cause
-    bound = binding.declare(wanted, entry.dataset)
+    if not {"roles", "uncapped"} <= plain.keys():
+        raise _altered()
+    bound = binding.declare(_decoded(Roles, plain["roles"]), entry.dataset)
     if "public_gaps" not in plain["roles"] and (binding.roles or UNBOUND).level is None:
         silent = replace(bound.roles or UNBOUND, public_gaps=None)
         bound = _recall_declared(replace(bound, roles=silent))
-    return replace(bound, uncapped=binding.uncapped or uncapped)
+    return replace(bound, uncapped=binding.uncapped or plain["uncapped"])
 
 
 def _recall_declared(binding: Binding) -> Binding:
@@ -238,19 +219,27 @@ def _recall_declared(binding: Binding) -> Binding:
     return replace(binding, roles=binding.roles.recall_gaps(gaps))
 
 
-def _admit(
-    binding: Binding, charge: Binding, plain: Mapping[str, Any] | None, entry: Entry
-) -> Binding:
+def _admit(binding: Binding, charge: Binding, plain: Any, entry: Entry) -> Binding:  # noqa: ANN401  # plain JSON values
     """Return the binding after a charge; what an earlier version has shown is public."""
-    try:
-        use = None if plain is None else Use.read(plain)
-    except (TypeError, ValueError) as cause:
-        raise _altered() from cause
-    if use is not None and use.public_gaps is None:
-        use = use.recalled(charge.declared)
+    if plain is None:
+        return binding.admit(None, entry.dataset)
+    if not isinstance(plain, dict):
+        raise _altered()
+    # A version that did not say public gaps left them out.
+    use = _decoded(Use, {"public_gaps": None, **plain})
+    if use.public_gaps is None:
+        shown = declared_gaps(charge.declared) if has_public_covariates(use.level) else frozenset()
+        use = replace(use, public_gaps=tuple(each for each in use.outcomes if each in shown))
         roles = (binding.roles or UNBOUND).recall_gaps(use.public_gaps or ())
         binding = replace(binding, roles=roles)
     return binding.admit(use, entry.dataset)
+
+
+def _decoded(kind: type[Value], plain: object) -> Value:
+    try:
+        return decode(kind, plain, "an entry")
+    except ValueError as cause:
+        raise _altered() from cause
 
 
 def _altered() -> LedgerError:

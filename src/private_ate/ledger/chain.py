@@ -17,7 +17,7 @@ from typing import Any, Literal, cast
 
 from private_ate.errors import ArgumentError, LedgerError
 from private_ate.ledger.cost import NOTHING, BudgetUnits
-from private_ate.settings import LedgerNote
+from private_ate.settings import Facts
 
 GENESIS = "0" * 64
 
@@ -201,7 +201,7 @@ def require_stored(entries: Sequence[Entry], release: str) -> Entry:
     does. Entries are those of a history that was verified.
     """
     shown = _read(release)
-    note = LedgerNote.of(shown.get("settings"))
+    note = Facts.of(shown.get("settings")).ledger
     if note is None:
         msg = "this release names no request of a ledger: none has stored it"
         raise LedgerError(msg)

@@ -13,14 +13,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self, get_args
 
+from private_ate.arguments import check_analyst, check_name, fold_name
 from private_ate.codec import encode
 from private_ate.errors import ArgumentError, BudgetError, LedgerError
 from private_ate.ledger.accounts import (
+    GUARDS,
+    TABLES,
     accounts_of,
-    add_account,
+    find_entry,
+    last_hash,
     paying_accounts,
-    refusal,
+    read_accounts,
+    read_entries,
     require_intact,
+    require_left,
     require_replayed,
     state_of,
     take,
@@ -36,18 +42,8 @@ from private_ate.ledger.chain import (
     verify_chain,
 )
 from private_ate.ledger.cost import NOTHING, Amount, BudgetUnits
-from private_ate.ledger.names import check_analyst, check_name, fold_name
 from private_ate.ledger.roles import UNBOUND, Roles, declared_gaps, declared_roles
-from private_ate.ledger.store import (
-    TABLES,
-    Execute,
-    Store,
-    find_entry,
-    last_hash,
-    read_accounts,
-    read_entries,
-    write_row,
-)
+from private_ate.ledger.stores import Execute, Store, insert, store_for, update, write_row
 from private_ate.privacy.levels import Level, has_public_covariates
 
 Also = Callable[[Execute], None]  # what is done in the same transaction as a charge
@@ -151,7 +147,7 @@ class Ledger:
         )
         ledger = cls(store_for(location, must_exist=False))
         try:
-            ledger._store.initialize(TABLES)
+            ledger._store.initialize(TABLES, GUARDS)
             with ledger._store.transaction() as execute:
                 grant_dataset(execute, name, total, bound, limits)
         except LedgerError:
@@ -188,7 +184,8 @@ class Ledger:
                 msg = f"in data set {dataset!r} analysts without a cap are {known.uncapped} already"
                 raise LedgerError(msg)
             chosen = known.uncapped or _uncapped(uncapped)
-            _bind(execute, dataset, replace(bound, uncapped=chosen))
+            text = replace(bound, uncapped=chosen).text
+            update(execute, "bindings", "dataset = ?", dataset, body=text)
             _, end = last_hash(execute)
             entry = Charge(dataset, end, "", NOTHING)  # the hash makes the entry's key unique
             _write(execute, "bind", entry, {"roles": encode(said), "uncapped": uncapped})
@@ -231,8 +228,7 @@ class Ledger:
         with self._store.snapshot() as execute:
             accounts, _ = _admit(execute, charge)
         for account in accounts:
-            if not (account.spent + charge.cost).fits(account.total):
-                raise refusal(charge, account)
+            require_left(account, charge.cost)
 
     def spend(self, charge: Charge, also: Also | None = None) -> Receipt:
         """Take the cost and write the entry, or refuse, in one durable transaction.
@@ -247,11 +243,10 @@ class Ledger:
                 msg = f"request {charge.request!r} was charged already; use a new request id"
                 raise BudgetError(msg)
             for account in accounts:
-                if not take(execute, account, charge.cost):
-                    raise refusal(charge, account)
+                take(execute, account, charge.cost)
             if also is not None:
                 also(execute)
-            _bind(execute, charge.dataset, bound)
+            update(execute, "bindings", "dataset = ?", charge.dataset, body=bound.text)
             use = None if charge.use is None else charge.use.plain
             # The cap's own spelling: a replay finds the account by it.
             payer = replace(charge, analyst=accounts[-1].analyst or charge.analyst)
@@ -353,18 +348,14 @@ def grant_dataset(
     limits: Mapping[str, BudgetUnits] | None = None,
 ) -> None:
     """Add a data set with its total and the caps of analysts, in a transaction that is open."""
-    _require_new(execute, name)
+    if read_accounts(execute, name):
+        msg = f"the ledger has a data set {name!r} already; budgets are never raised"
+        raise LedgerError(msg)
     require_intact(execute)
-    execute("INSERT INTO bindings (dataset, body) VALUES (?, ?)", (name, bound.text))
+    insert(execute, "bindings", dataset=name, body=bound.text)
     _grant(execute, "create", name, "", total, bound.plain)
     for analyst, limit in (limits or {}).items():
         _grant(execute, "cap", name, analyst, limit, {})
-
-
-def _require_new(execute: Execute, dataset: str) -> None:
-    if read_accounts(execute, dataset):
-        msg = f"the ledger has a data set {dataset!r} already; budgets are never raised"
-        raise LedgerError(msg)
 
 
 def _grant(
@@ -375,7 +366,10 @@ def _grant(
     limit: BudgetUnits,
     body: dict[str, Any],
 ) -> None:
-    add_account(execute, dataset, analyst, limit)
+    insert(
+        execute, "accounts", dataset=dataset, analyst=analyst, epsilon_total=limit.epsilon,
+        delta_total=limit.delta, epsilon_spent=0, delta_spent=0,
+    )  # fmt: skip
     _write(execute, kind, Charge(dataset, analyst, "", limit, analyst), body)
 
 
@@ -395,10 +389,6 @@ def _bound(execute: Execute, dataset: str) -> Binding:
     return kept if kept.says_gaps else replay_binding(read_entries(execute, dataset))
 
 
-def _bind(execute: Execute, dataset: str, binding: Binding) -> None:
-    execute("UPDATE bindings SET body = ? WHERE dataset = ?", (binding.text, dataset))
-
-
 def _write(execute: Execute, kind: EntryKind, charge: Charge, body: dict[str, Any]) -> str:
     """Write an entry that changed a balance or a binding, with the hash of all of them now."""
     return _append(execute, kind, charge, canonical({**body, "state": state_of(execute)}))
@@ -406,33 +396,11 @@ def _write(execute: Execute, kind: EntryKind, charge: Charge, body: dict[str, An
 
 def _append(execute: Execute, kind: EntryKind, charge: Charge, body: str) -> str:
     sequence, previous = last_hash(execute)
+    at = charge.at or datetime.now(UTC).isoformat(timespec="seconds")
     draft = Entry(
         sequence + 1, kind, charge.dataset, charge.request, charge.analyst, charge.plan,
-        charge.cost.epsilon, charge.cost.delta, body, charge.at or _now(), previous,
+        charge.cost.epsilon, charge.cost.delta, body, at, previous,
     )  # fmt: skip
     entry = replace(draft, hash=draft.seal())
     write_row(execute, "entries", entry)
     return entry.hash
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def store_for(location: str | Path, *, must_exist: bool) -> Store:
-    """Return the store of a path or of a PostgreSQL URL."""
-    text = str(location)
-    if text.startswith(("postgresql://", "postgres://")):
-        from private_ate.ledger.postgres import PostgresStore  # extra
-
-        return PostgresStore(text)
-    if "://" in text:
-        msg = "a ledger is a file or a URL that begins with postgresql://"
-        raise LedgerError(msg)
-    from private_ate.ledger.sqlite import SqliteStore  # keeps import light
-
-    path = Path(text)
-    if must_exist and not path.is_file():
-        msg = f"there is no ledger {text!r}; make one with Ledger.create"
-        raise LedgerError(msg, parameter="ledger")
-    return SqliteStore(path)

@@ -19,10 +19,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
-from private_ate.codec import OMITTED, decode, encode
+from private_ate.codec import OMITTED, encode
 from private_ate.errors import ArgumentError, LedgerError
-from private_ate.facts import PublicUse
 from private_ate.privacy.levels import Level, has_public_covariates
+from private_ate.settings import public_use
 
 _NONE: frozenset[str] = frozenset()
 _MOST_ROWS = 10**6
@@ -54,39 +54,17 @@ class Use:
         """The use as plain JSON values; one outcome as every ledger before said it."""
         return {name: held for name, held in encode(self).items() if held is not None}
 
-    @classmethod
-    def read(cls, plain: Mapping[str, Any]) -> Use:
-        """Read back what :attr:`plain` gave; a version that did not say gaps left them out."""
-        return decode(cls, {"public_gaps": None, **plain}, "the use of a data set")
-
-    def recalled(self, declared: Mapping[str, str]) -> Use:
-        """Return the use of an earlier version with the public gaps that its declarations name."""
-        if self.public_gaps is not None:
-            return self
-        shown = declared_gaps(declared) if has_public_covariates(self.level) else _NONE
-        return replace(self, public_gaps=tuple(one for one in self.outcomes if one in shown))
-
 
 @dataclass(frozen=True, slots=True)
 class Roles:
     """What a data set is bound to.
 
-    Attributes
-    ----------
-    level : "label", "sample" or None
-        None until the data set is bound. From then on a column that is not public is private.
-    public : set of text
-        The public columns; none at sample level.
-    private : set of text
-        Columns known to be private for a reason of their own: they were outcomes, or a history
-        without roles does not distinguish them from outcomes.
-    unclear : set of text
-        Those of the private columns for which a history without roles does not show it.
-    rows_per_person : int or None
-        How many rows a person may have; None until said or used.
-    public_gaps : set of text or None
-        Private columns of which it is public who lacks a value. None until the data set is bound,
-        and in what earlier versions wrote, whose history shows them.
+    Until it is bound, ``level`` is None. From then on a column that is not public is private.
+    ``private`` are columns known to be so for a reason of their own: they were outcomes, or a
+    history without roles does not distinguish them from outcomes, as ``unclear`` says of some.
+    ``rows_per_person`` is None until said or used. ``public_gaps`` are private columns of which it
+    is public who lacks a value; None until the data set is bound, and in what earlier versions
+    wrote, whose history shows them.
     """
 
     level: Level | None = None
@@ -124,7 +102,17 @@ class Roles:
                 "outcome: exact facts about it may have been released"
             )
             raise LedgerError(msg)
-        _require_public_gaps(bound, use, dataset)
+        allowed = bound.public_gaps or _NONE
+        shown = next((column for column in use.public_gaps or () if column not in allowed), None)
+        if shown is not None:
+            named = ", ".join(map(repr, sorted(allowed))) or "none"
+            msg = (
+                f"who lacks a value of column {shown!r} is private in data set {dataset!r}: its "
+                "gaps were not named public when the data set was bound (public gaps: "
+                f"{named}); declare what a missing outcome counts as, or that missing ones are "
+                "private"
+            )
+            raise LedgerError(msg, parameter="missing outcomes", column=shown)
         return replace(bound, private=bound.private | set(use.outcomes), rows_per_person=rows)
 
     def require_person(self, column: str, dataset: str) -> int:
@@ -163,28 +151,20 @@ class Roles:
         if level is not None and has_public_covariates(level) and not public:
             msg = f"level {level!r} needs the names of the public columns: treatment and covariates"
             raise ArgumentError(msg)
-        return Roles(
-            level,
-            public,
-            (self.private | wanted.private) - wanted.public,
-            self.unclear - wanted.public,
-            self.rows_per_person or wanted.rows_per_person or (None if level is None else 1),
-            self._gaps(wanted, level, public),
-        )
-
-    def _gaps(
-        self, wanted: Roles, level: Level | None, public: frozenset[str]
-    ) -> frozenset[str] | None:
-        """Return the public gaps after more were named; none of a data set that is bound."""
-        named = wanted.public_gaps or _NONE
-        whole = sorted(named & public)
+        gaps = wanted.public_gaps or _NONE
+        whole = sorted(gaps & public)
         if whole:
             msg = f"column {whole[0]!r} is public, its gaps with it; name gaps of private columns"
             raise ArgumentError(msg)
-        if named and (level is None or not has_public_covariates(level)):
+        if gaps and (level is None or not has_public_covariates(level)):
             msg = "public gaps belong to level 'label'; at sample level whole records are private"
             raise ArgumentError(msg)
-        return None if level is None else (self.public_gaps or _NONE) | named
+        rows = self.rows_per_person or wanted.rows_per_person
+        return Roles(
+            level, public, (self.private | wanted.private) - wanted.public,
+            self.unclear - wanted.public, rows or (None if level is None else 1),
+            None if level is None else (self.public_gaps or _NONE) | gaps,
+        )  # fmt: skip
 
     def _first(self, use: Use) -> Roles:
         """Bind at first use: at label level what it uses as public is public, and no more."""
@@ -249,21 +229,6 @@ def _require_public(roles: Roles, column: str, role: str, dataset: str) -> None:
     raise LedgerError(msg, parameter=parameter)
 
 
-def _require_public_gaps(roles: Roles, use: Use, dataset: str) -> None:
-    """Refuse to show who lacks an outcome that the holder of the data set did not name."""
-    allowed = roles.public_gaps or _NONE
-    refused = next((column for column in use.public_gaps or () if column not in allowed), None)
-    if refused is None:
-        return
-    named = ", ".join(map(repr, sorted(allowed))) or "none"
-    msg = (
-        f"who lacks a value of column {refused!r} is private in data set {dataset!r}: its gaps "
-        f"were not named public when the data set was bound (public gaps: {named}); declare what a "
-        "missing outcome counts as, or that missing ones are private"
-    )
-    raise LedgerError(msg, parameter="missing outcomes", column=refused)
-
-
 def recall_release(
     roles: Roles, declared: Mapping[str, str], columns: Iterable[str] | None, release: str
 ) -> Roles:
@@ -305,12 +270,12 @@ def _facts_of(release: str) -> tuple[Level, int, tuple[str, ...]] | None:
     """Return level, rows per person and the names in the balance; None if it is no release."""
     try:
         plain: Any = json.loads(release)
-        level, use = plain["level"], PublicUse.of(plain["settings"])
+        level, use = plain["level"], public_use(plain["settings"])
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     if level not in get_args(Level) or use is None:
         return None
-    return level, use.rows_per_person, use.balanced
+    return level, *use
 
 
 def _columns_of(balance: Iterable[str], known: set[str]) -> frozenset[str]:

@@ -8,11 +8,17 @@ from itertools import pairwise
 from typing import Any
 
 from private_ate.domain import Domain, Treatment
-from private_ate.effects.contrasts import AboutArms, arms_of_levels, contrasts_of
-from private_ate.effects.estimate import Estimate
-from private_ate.effects.quantities import Quantity, ReleasedSubgroups
-from private_ate.effects.table import arm_of_subgroups, equal_effects, rows_of_subgroups, table_rows
-from private_ate.release.intervals import Rule
+from private_ate.effects.estimate import Estimate, Quantity
+from private_ate.effects.quantities import ReleasedSubgroups
+from private_ate.effects.table import (
+    AboutArms,
+    arm_of_subgroups,
+    arms_of_levels,
+    contrasts_of,
+    equal_effects,
+    rows_of_subgroups,
+    table_rows,
+)
 from private_ate.release.metadata import Arm, Pair, ReleasedEstimand
 from private_ate.request import Request
 from private_ate.settings import (
@@ -20,6 +26,7 @@ from private_ate.settings import (
     Absent,
     ArmsSettings,
     HeadlineNote,
+    IntervalRule,
     Settings,
     SubgroupsNote,
 )
@@ -34,7 +41,7 @@ def estimate_of_quantities(
     settings: Settings,
     about: AboutArms | None = None,
     *,
-    rule: Rule = "convolved",
+    rule: IntervalRule = "convolved",
 ) -> Estimate:
     """Return what a release holds, from its quantities: one contrast, or levels by arms' codes.
 

@@ -14,13 +14,13 @@ import numpy as np
 
 from private_ate.arrays import Floats, Integers
 from private_ate.errors import SchemaError
-from private_ate.models.multinomial import MultinomialModel, log_odds
+from private_ate.models.propensity import PropensityModel, log_odds
+from private_ate.parameters import Estimand
 from private_ate.release.metadata import Pair
-from private_ate.request import Estimand
 from private_ate.study import ArmSizes, Block, MatchingStudy, Rows, RowWeights, Study
 
 __all__ = [
-    "ArmBalance", "FoundArms", "count_arms", "greatest_over_pairs", "measure_arms",
+    "ArmBalance", "FoundArms", "count_arms", "found_arms", "greatest_over_pairs", "measure_arms",
     "note_few_units", "pair_model", "warn_of_overlap",
 ]  # fmt: skip
 
@@ -71,7 +71,7 @@ class FoundArms:
 
 def count_arms(public: Study) -> FoundArms:
     """Count the arms of public rows; refuse one without units, outcomes or sampling weights."""
-    found = public.fold(_count, title="arms")
+    found = public.fold(found_arms, title="arms")
     counted = (found.everyone.counts, found.observed.counts, found.members.counts)
     sizes = zip(*counted, strict=True)
     labels = public.domain.treatment.coded
@@ -99,7 +99,8 @@ def count_arms(public: Study) -> FoundArms:
     return found
 
 
-def _count(block: Block) -> FoundArms:
+def found_arms(block: Block) -> FoundArms:
+    """Return the counts of a block; a kernel."""
     members = block.observed & (block.weights > 0)
     return FoundArms(
         ArmSizes.count(block.arm, block.arms),
@@ -202,14 +203,14 @@ def _add_moments(block: Block, weights: Floats) -> _ArmMoments:
     return _ArmMoments(np.array(rows))
 
 
-def pair_model(coefficients: Floats) -> MultinomialModel:
+def pair_model(coefficients: Floats) -> PropensityModel:
     """Return the model of two arms whose log odds of treatment have these coefficients."""
-    return MultinomialModel(np.stack([np.zeros_like(coefficients), coefficients]))
+    return PropensityModel(np.stack([np.zeros_like(coefficients), coefficients]))
 
 
 def warn_of_overlap(
     public: Rows,
-    model: MultinomialModel,
+    model: PropensityModel,
     balance: ArmBalance,
     estimand: Estimand = "ate",
     *,
@@ -324,7 +325,7 @@ def _units_of(balance: ArmBalance, arm: int) -> str:
 
 
 def _alone(
-    public: Rows, model: MultinomialModel, balance: ArmBalance, among: int | None
+    public: Rows, model: PropensityModel, balance: ArmBalance, among: int | None
 ) -> list[str]:
     """Name arms that have nobody where many of those are whom they stand for."""
     counts = public.fold(_count_scores(model, among), title="overlap")
@@ -364,7 +365,7 @@ class _ScoreCounts:
         return _ScoreCounts(self.members + other.members, self.others + other.others)
 
 
-def _count_scores(model: MultinomialModel, among: int | None) -> Callable[[Block], _ScoreCounts]:
+def _count_scores(model: PropensityModel, among: int | None) -> Callable[[Block], _ScoreCounts]:
     def kernel(block: Block) -> _ScoreCounts:
         linear = model.predictors(block.covariates)
         counts = np.zeros((2, model.arms, _BINS), dtype=np.int64)

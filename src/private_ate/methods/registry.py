@@ -19,8 +19,15 @@ from private_ate.privacy.levels import Level
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from private_ate.effects.estimate import Estimate
     from private_ate.effects.predictions import Predict
-    from private_ate.request import Estimand, Estimator, Request, Target
+    from private_ate.parameters import Estimand, Target
+    from private_ate.privacy.noise import Noise
+    from private_ate.request import Request
+    from private_ate.study import MatchingStudy
+
+    # Spends exactly the request's ε at the choke point and hands over an estimate.
+    Estimator = Callable[[MatchingStudy, Request, Noise], Estimate]
 
 __all__ = [
     "AUTO",

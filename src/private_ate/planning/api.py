@@ -6,54 +6,51 @@ quantities from public rows, or from sizes and guesses (`methods.assumptions`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Final, cast, get_args
+from typing import Any, Final, cast
 
-from private_ate.arguments import one_of, real_number
-from private_ate.data.inputs import prepare_table, resolve_domain, settle_names
-from private_ate.data.persons import most_rows, refuse_person
-from private_ate.data.requested_columns import Covariates
-from private_ate.data.streams import MEMORY_LIMIT, open_schema
-from private_ate.domain import Domain, SamplingWeights, Treatment
+from private_ate.arguments import real_number
+from private_ate.data.files import MEMORY_LIMIT, open_schema
+from private_ate.data.inputs import (
+    Covariates,
+    most_rows,
+    prepare_table,
+    refuse_person,
+    resolve_domain,
+    settle_names,
+)
+from private_ate.domain import Domain, Outcome, SamplingWeights, Survival, Treatment
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.engines.threads import single_threaded_blas
 from private_ate.errors import ArgumentError
 from private_ate.methods.assumptions import Assumptions
-from private_ate.methods.calibrated.clipping import WIDE_DEVIATIONS
+from private_ate.methods.calibrated.options import WIDE_DEVIATIONS
 from private_ate.methods.composition import method_for, refuse_gaps
 from private_ate.methods.options import with_outcome_sd
-from private_ate.methods.outcomes.method import request_for
-from private_ate.methods.probability import Probability, probability_of
+from private_ate.methods.outcomes import request_for
+from private_ate.methods.probability import probability_of
 from private_ate.methods.registry import Method
-from private_ate.parameters import SurvivalQuantity
+from private_ate.parameters import Design, Estimand, SurvivalQuantity, Target
 from private_ate.planning.assumptions import (
     Guesses,
     OverlapGuess,
-    PlannedArms,
     StudySizes,
+    describe_shares,
     describe_weights,
     made_up_rows,
+    read_shares,
     rows_like,
-    settle_arms,
+    settle_shares,
     spread_of,
 )
-from private_ate.planning.plan import Plan, Planner
-from private_ate.planning.solve import Solve, make_plan
-from private_ate.planning.survival import StandIn, stand_in
+from private_ate.planning.plan import Plan, Planner, Solve, Wanted, make_plan
+from private_ate.planning.survival import foresee
 from private_ate.planning.table import plan_contrasts, plan_subgroups, plan_together
-from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import Level, has_public_covariates
-from private_ate.request import (
-    Design,
-    Estimand,
-    Request,
-    Target,
-    among_arm,
-    options_for,
-)
+from private_ate.request import Request, among_arm, options_for
 
 __all__ = ["plan_ate"]
 
@@ -158,52 +155,85 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         design, probability=probability, by=cast("tuple[str, ...]", by), overall=overall,
         quantity=quantity,
     )  # fmt: skip
-    stood_in = stand_in(
-        StandIn(data, domain, request, outcome, outcome_sd, explained), treatment, risk, censored
-    )
-    data, domain, request = stood_in.data, stood_in.domain, stood_in.request
-    outcome, outcome_sd, explained = stood_in.outcome, stood_in.outcome_sd, stood_in.explained
-    budgets = _budgets(epsilons)
-    if half_width is not None:
-        half_width = real_number("the wanted half-width", half_width, 1e-150, 1e151)
-    if solve is not None:
-        one_of("solve", solve, get_args(Solve))
+    asked = Wanted.of(epsilons, half_width, solve)
     if weights is not None:
-        if isinstance(data, LocalStudy | StudySizes):
-            msg = "sampling weights are a column of a table; they are planned for where it is"
-            raise ArgumentError(msg)
-        domain = resolve_domain(domain, treatment, outcome, weights)
-    asked = _Columns(treatment, outcome, covariates, domain, person)
-    request = _with_persons(data, asked, request)
-    several = _several_outcomes(data, asked)
-    _refuse_subgroups(data, request)
-    share = _weight_share(data, domain, level, mean_weight)
-    arms = settle_arms(_declared(data, asked), arm_shares, treated_share)
-    size = len(arms.shares)
-    request = among_arm(request, arms.treatment if size > 2 else None, among)
-    known = data.domain if isinstance(data, LocalStudy) else several or domain
-    method = method_for("auto", request, size)
-    refuse_gaps(method, request, known, arms=size)
+        domain = _with_weights(data, domain, treatment, outcome, weights)
+    given = read_shares(arm_shares)
+    declared = _declared(data, domain, treatment, outcome, given)
+    foreseen = foresee(declared, request, outcome_sd, risk, censored)
+    if foreseen is not None:  # from here on a plain outcome
+        domain = declared = declared.with_outcome(foreseen.outcome)
+        treatment = outcome = None
+        request, outcome_sd = replace(request, quantity="rmst"), foreseen.deviation
+        explained = foreseen.explained if explained is None else explained
+    names = {
+        "treatment": treatment, "covariates": covariates, "domain": domain, "person": person,
+    }  # fmt: skip
+    request = _with_persons(data, {**names, "outcome": outcome}, request)
+    _refuse_guesses(data, request, given)
+    share = _weight_share(data, declared, request, mean_weight)
+    shares = settle_shares(declared.treatment, given, treated_share)
+    request = among_arm(request, declared.treatment if len(shares) > 2 else None, among)
+    method = method_for("auto", request, len(shares))
+    refuse_gaps(method, request, declared)
 
-    def planner_of(data: object, asked: _Columns, request: Request, column: str | None) -> Planner:
-        guesses = Guesses(spread_of(outcome_sd, column), explained, treated_share, overlap)
-        return _Question(data, asked, request, method, guesses, arms, share, progress).planner()
+    def planner_of(place: int) -> Planner:
+        one, several = declared.of_outcome(place), bool(declared.further)
+        column = one.outcome.column if several else None
+        return _Question(
+            data, one, {**names, "outcome": column or outcome},
+            request_for(request, declared, place) if several else request,
+            method, shares, share, progress,
+            Guesses(spread_of(outcome_sd, column), explained, treated_share, overlap),
+        ).planner()  # fmt: skip
 
-    if several is None:
-        planner = planner_of(data, asked, request, None)
-    else:
-        planner = plan_together({
-            one.column: planner_of(
-                _one_outcome(data, several, place), replace(asked, outcome=one.column),
-                request_for(request, several, place), one.column,
-            )
-            for place, one in enumerate(several.outcomes)
-        })  # fmt: skip
-        if not has_public_covariates(level):
-            parts = len(several.outcomes)
-            planner = planner.at(lambda epsilon: epsilon / parts)
+    planners = [planner_of(place) for place in range(len(declared.outcomes))]
+    planner = plan_together(declared, planners, request)
+    if foreseen is not None:
+        rest = foreseen.rest
+        planner = planner.at(lambda epsilon: rest * epsilon, foreseen.caveat)
     with single_threaded_blas():
-        return make_plan(stood_in.finish(planner), request, budgets, wanted=half_width, solve=solve)
+        return make_plan(planner, request, asked)
+
+
+def _with_weights(
+    data: object,
+    domain: Domain | None,
+    treatment: str | Treatment | None,
+    outcome: str | Sequence[str] | None,
+    weights: str | SamplingWeights,
+) -> Domain:
+    if isinstance(data, LocalStudy | StudySizes):
+        msg = "sampling weights are a column of a table; they are planned for where it is"
+        raise ArgumentError(msg)
+    return resolve_domain(domain, treatment, outcome, weights)
+
+
+def _declared(
+    data: object,
+    domain: Domain | None,
+    treatment: str | Treatment | None,
+    outcome: str | Sequence[str] | None,
+    shares: Sequence[float] | None,
+) -> Domain:
+    """Return what is declared of treatment and outcomes, before a record is read.
+
+    A study that is not there yet has as many arms as shares where nobody declared any.
+    """
+    if isinstance(data, LocalStudy):
+        return data.domain
+    if not isinstance(data, StudySizes):
+        return resolve_domain(domain, treatment, outcome)
+    if domain is None and not isinstance(treatment, Treatment) and shares and len(shares) > 2:
+        arms = [f"arm {place}" for place in range(1, len(shares) + 1)]
+        treatment = Treatment(treatment or "t", arms=arms)
+    sized = ("y", data.bounds)
+    if domain is None and (treatment is None or outcome is None):
+        return Domain("t" if treatment is None else treatment, sized)
+    known = resolve_domain(domain, treatment, outcome)
+    if known.further or isinstance(known.outcome, Survival):
+        return known
+    return known.with_outcome(Outcome(*sized))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,19 +243,26 @@ class _Question:
     Attributes
     ----------
     data : object
-        A table, a study or `StudySizes`; ``asked`` names its columns.
+        A table, a study or `StudySizes`.
+    domain : Domain
+        What is declared of it, with this outcome alone.
+    names : mapping
+        The names of a table's columns, as the caller gave them.
+    shares : tuple of float
+        Guessed shares of the arms.
     share : float
         The mean of private sampling weights over their bound, one where there are none.
     """
 
     data: object
-    asked: _Columns
+    domain: Domain
+    names: Mapping[str, Any]
     request: Request
     method: Method
-    guesses: Guesses
-    arms: PlannedArms
+    shares: tuple[float, ...]
     share: float
     progress: Progress | None
+    guesses: Guesses
 
     def planner(self) -> Planner:
         """Return the planner of the method, from public rows or from sizes and guesses alone."""
@@ -240,107 +277,133 @@ class _Question:
         )
         guesses = replace(self.guesses, outcome_sd=options.outcome_sd)
         request = replace(self.request, options=options)
-        study = None
-        if isinstance(self.data, StudySizes):
-            sizes = self.data
-            guess = guesses.about(sizes)
-            public = made_up_rows(sizes, guess, self.arms.treatment, self.arms.shares)
-            known = f"people made up with {guesses.overlap} overlap and {self.arms}"
+        study = None if isinstance(self.data, StudySizes) else self._public_study()
+        sizes = self._sizes() if study is None else _sizes_of(study)
+        guess = guesses.about(sizes)
+        if study is None:
+            public = made_up_rows(sizes, guess, self.domain.treatment, self.shares)
+            known = f"people made up with {guesses.overlap} overlap and {self._arms(self.shares)}"
         else:
-            if self.arms.is_guess:
-                msg = (
-                    "the table tells the arms' sizes at label level; leave out their guessed shares"
-                )
-                raise ArgumentError(msg, parameter="arm shares")
-            study = _public_study(self.data, self.asked, self.progress)
-            sizes = StudySizes.declared(study.size, study.dimension, study.domain.bounds)
-            guess, public = guesses.about(sizes), rows_like(study)
+            public = rows_like(study)
             known = f"the public covariates and treatment{describe_weights(study)}"
         caveat = (
             f"rests on {known}, and on an outcome standard deviation of "
             f"{guesses.deviation(sizes):.4g}{guesses.origin}; unmeasured confounding is not in it"
         )
         assumed = Assumptions(
-            sizes.bounds, sizes.covariates, self.arms.shares,
+            sizes.bounds, sizes.covariates, self.shares,
             guess, guesses.alike_share(sizes), public=public,
         )  # fmt: skip
-        name, predictor = self.method.name, self.method.predictor
         if request.by and study is not None:
-            return plan_subgroups(name, predictor, study, assumed, request, caveat)
-        predict = predictor(assumed, request)
-        return plan_contrasts(name, predict, self.arms.labels, request, sizes.rows, caveat)
+            return plan_subgroups(self.method, study, assumed, request, caveat)
+        return self._contrasts(assumed, request, sizes, caveat)
 
     def _from_sizes(self) -> Planner:
-        request, guesses, arms = self.request, self.guesses, self.arms
-        sizes = replace(_sizes(self.data, self.asked), weight_share=self.share)
-        trial = _known_probability(request, self.data, self.asked.domain)
-        if trial is not None:
+        request, guesses, shares = self.request, self.guesses, self.shares
+        sizes, trial = replace(self._sizes(), weight_share=self.share), None
+        if request.probability is not None:
+            trial = probability_of(self.domain, request.probability)
+            shares = (1 - trial.typical, trial.typical)
             guesses = replace(guesses, treated_share=trial.typical)
-            arms = replace(arms, shares=(1 - trial.typical, trial.typical))
         guess = guesses.about(sizes)
-        is_pair = len(arms.shares) == 2
-        weights = _about_weights(sizes) if is_pair else ""
-        bounds = _about_bounds(sizes, guess.deviation) if is_pair else ""
+        is_pair = len(shares) == 2
         caveat = (
-            f"rests on {arms}, an outcome standard deviation of "
+            f"rests on {self._arms(shares)}, an outcome standard deviation of "
             f"{guesses.deviation(sizes):.4g}{guesses.origin} and {100 * guess.explained:.0f} % of "
-            f"its variance explained{weights}; "
+            f"its variance explained{_about_weights(sizes) if is_pair else ''}; "
             f"{'' if is_pair else 'the path depends on released sizes, and '}"
-            f"confounding that is not removed is not in it{bounds}"
+            "confounding that is not removed is not in it"
+            f"{_about_bounds(sizes, guess.deviation) if is_pair else ''}"
         )
         assumed = Assumptions(
-            sizes.bounds, sizes.covariates, arms.shares,
+            sizes.bounds, sizes.covariates, shares,
             guess, guesses.alike_share(sizes), self.share, trial,
         )  # fmt: skip
+        return self._contrasts(assumed, request, sizes, caveat)
+
+    def _arms(self, shares: Sequence[float]) -> str:
+        return describe_shares(self.domain.treatment.coded, shares)
+
+    def _contrasts(
+        self, assumed: Assumptions, request: Request, sizes: StudySizes, caveat: str
+    ) -> Planner:
         predict = self.method.predictor(assumed, request)
-        return plan_contrasts(self.method.name, predict, arms.labels, request, sizes.rows, caveat)
+        labels = self.domain.treatment.coded
+        return plan_contrasts(self.method.name, predict, labels, request, sizes.rows, caveat)
+
+    def _public_study(self) -> LocalStudy:
+        """Return the public columns of a table or a study."""
+        if isinstance(self.data, LocalStudy):
+            places = [one.column for one in self.data.domain.outcomes]
+            place = places.index(self.domain.outcome.column)
+            study = self.data.with_outcome(place) if self.data.further else self.data.public()
+            return replace(study.public(), domain=self.domain)
+        prepared = prepare_table(self.data, **self.names, level="label", from_data=False)
+        return LocalStudy.encode_public(
+            prepared.table, prepared.domain, self.progress, prepared.lenient
+        )
+
+    def _sizes(self) -> StudySizes:
+        """Return the sizes of the study, of which no record is read."""
+        if isinstance(self.data, LocalStudy):
+            return _sizes_of(replace(self.data.public(), domain=self.domain))
+        if isinstance(self.data, StudySizes):
+            known = self.data
+            if known.bounds == self.domain.bounds:
+                return known
+            return StudySizes.declared(known.rows, known.covariates, self.domain.bounds)
+        prepared = prepare_table(self.data, **self.names, level="sample", from_data=False)
+        rows, dimension = prepared.table.rows, len(prepared.domain.features)
+        return StudySizes.declared(rows, dimension, prepared.domain.bounds)
 
 
-def _with_persons(data: object, asked: _Columns, request: Request) -> Request:
+def _sizes_of(study: LocalStudy) -> StudySizes:
+    return StudySizes.declared(study.size, study.dimension, study.domain.bounds)
+
+
+def _with_persons(data: object, names: Mapping[str, Any], request: Request) -> Request:
     """Return the request with as many rows for a person as public ids show, if there are any."""
-    person = asked.person
+    person = names["person"]
     is_table = not isinstance(data, LocalStudy | StudySizes)
     refuse_person(person, request.level, request.rows_per_person, is_table=is_table)
     if person is None:
         return request
-    outline = settle_names(
-        open_schema(data, request.level), treatment=asked.treatment, outcome=asked.outcome,
-        covariates=asked.covariates, domain=asked.domain, level=request.level, from_data=False,
-        person=person,
-    )  # fmt: skip
+    schema = open_schema(data, request.level)
+    outline = settle_names(schema, **names, level=request.level, from_data=False)
     public = [outline.declared.treatment.column, *outline.covariates]
     rows = most_rows(data, person, public, MEMORY_LIMIT)
     return replace(request, rows_per_person=rows)
 
 
-def _refuse_subgroups(data: object, request: Request) -> None:
-    """Refuse subgroups that are not planned for: they are read from public columns of a table."""
-    if not request.by:
-        return
-    if not has_public_covariates(request.level):
+def _refuse_guesses(data: object, request: Request, shares: Sequence[float] | None) -> None:
+    """Refuse to guess what a table tells at label level, and subgroups without a table there."""
+    is_public, is_there = has_public_covariates(request.level), not isinstance(data, StudySizes)
+    if shares is not None and is_public and is_there:
+        msg = "the table tells the arms' sizes at label level; leave out their guessed shares"
+        raise ArgumentError(msg, parameter="arm shares")
+    if request.by and not is_public:
         msg = (
             "subgroups are planned for at label level, where it is public who is in which; at "
             "sample level plan for as many rows as a subgroup holds, at half of epsilon"
         )
         raise ArgumentError(msg, parameter="by")
-    if isinstance(data, StudySizes):
+    if request.by and not is_there:
         msg = "subgroups are planned for from a table, which tells how large they are"
         raise ArgumentError(msg, parameter="by")
 
 
 def _weight_share(
-    data: object, domain: Domain | None, level: Level, mean_weight: float | None
+    data: object, domain: Domain, request: Request, mean_weight: float | None
 ) -> float:
     """Return the mean sampling weight over its bound as guessed where weights are private."""
-    declared = data.domain if isinstance(data, LocalStudy) else domain
-    weights = None if declared is None else declared.weights
-    if isinstance(data, StudySizes) and data.weight_share < 1 and has_public_covariates(level):
+    weights, is_public = domain.weights, has_public_covariates(request.level)
+    known = data.weight_share if isinstance(data, StudySizes) else 1.0
+    if known < 1 and is_public:
         msg = "at label level sampling weights are read: plan with a table, or without them"
         raise ArgumentError(msg)
     if mean_weight is None:
-        known = data.weight_share if isinstance(data, StudySizes) else 1.0
         return known if weights is None else _GUESSED_SHARE
-    if weights is None or has_public_covariates(level):
+    if weights is None or is_public:
         msg = (
             "a guessed mean weight is for sampling weights that are declared and private; leave "
             "it out where there are none, and at label level, where they are read"
@@ -348,73 +411,6 @@ def _weight_share(
         raise ArgumentError(msg, parameter="mean weight")
     mean = real_number("the guessed mean weight", mean_weight, 1e-6 * weights.high, weights.high)
     return mean / weights.high
-
-
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """Which columns are meant, where a table is given."""
-
-    treatment: str | Treatment | None
-    outcome: str | Sequence[str] | None
-    covariates: Covariates
-    domain: Domain | None
-    person: str | None = None
-
-
-def _several_outcomes(data: object, asked: _Columns) -> Domain | None:
-    """Return a domain with several outcomes that are meant; None where it is one."""
-    if isinstance(data, LocalStudy):
-        return data.domain if data.domain.further else None
-    domain, outcome = asked.domain, asked.outcome
-    if domain is None and outcome is not None and not isinstance(outcome, str):
-        domain = None if asked.treatment is None else Domain(asked.treatment, list(outcome))
-    if domain is None:
-        return None
-    named = list(outcome) if outcome is not None and not isinstance(outcome, str) else outcome
-    known = resolve_domain(domain, None, named)
-    return known if known.further else None
-
-
-def _one_outcome(data: object, domain: Domain, place: int) -> object:
-    """Return what a plan of one of several outcomes reads: the same rows, its own bounds."""
-    if isinstance(data, LocalStudy):
-        if data.further:
-            return data.with_outcome(place)
-        return replace(data.public(), domain=domain.of_outcome(place))
-    if isinstance(data, StudySizes):
-        bounds = domain.of_outcome(place).bounds
-        return StudySizes.declared(data.rows, data.covariates, bounds)
-    return data
-
-
-def _declared(data: object, asked: _Columns) -> Treatment | None:
-    """Return the treatment as declared; None if a column alone is named."""
-    if isinstance(data, LocalStudy):
-        return data.domain.treatment
-    if isinstance(asked.treatment, Treatment):
-        return asked.treatment
-    return None if asked.domain is None else asked.domain.treatment
-
-
-def _budgets(epsilons: object) -> list[float]:
-    if isinstance(epsilons, str | bytes) or not isinstance(epsilons, Iterable):
-        msg = "epsilons is a list of budgets such as ['0.5', '1']"
-        raise ArgumentError(msg)
-    return [float(parse_epsilon(epsilon)) for epsilon in epsilons]
-
-
-def _known_probability(request: Request, data: object, domain: Domain | None) -> Probability | None:
-    """Return the probability of treatment of a trial, where it was named."""
-    if request.probability is None:
-        return None
-    if isinstance(data, LocalStudy):
-        domain = data.domain
-    if domain is None:
-        if isinstance(request.probability, str):
-            msg = "the bounds of a column of probabilities are those of a domain; give one"
-            raise ArgumentError(msg, parameter="bounds", column=request.probability)
-        return Probability(request.probability, request.probability)
-    return probability_of(domain, request.probability)
 
 
 def _about_bounds(sizes: StudySizes, deviation: float) -> str:
@@ -438,26 +434,3 @@ def _about_weights(sizes: StudySizes) -> str:
         f", and on sampling weights whose bound is {1 / sizes.weight_share:.3g} times their mean "
         "(a guess: weights are private), by which the noise of sums grows"
     )
-
-
-def _public_study(data: object, asked: _Columns, progress: Progress | None) -> LocalStudy:
-    if isinstance(data, LocalStudy):
-        return data.public()
-    prepared = prepare_table(
-        data, treatment=asked.treatment, outcome=asked.outcome, covariates=asked.covariates,
-        domain=asked.domain, level="label", from_data=False, person=asked.person,
-    )  # fmt: skip
-    return LocalStudy.encode_public(prepared.table, prepared.domain, progress, prepared.lenient)
-
-
-def _sizes(data: object, asked: _Columns) -> StudySizes:
-    if isinstance(data, StudySizes):
-        return data
-    if isinstance(data, LocalStudy):
-        return StudySizes.declared(data.size, data.dimension, data.domain.bounds)
-    prepared = prepare_table(
-        data, treatment=asked.treatment, outcome=asked.outcome, covariates=asked.covariates,
-        domain=asked.domain, level="sample", from_data=False,
-    )  # fmt: skip
-    domain = prepared.domain
-    return StudySizes.declared(prepared.table.rows, len(domain.features), domain.bounds)

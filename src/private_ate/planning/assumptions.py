@@ -11,33 +11,20 @@ from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 import numpy as np
+from scipy.special import ndtri, softmax
 
 from private_ate.arguments import one_of, real_number, settle, truth_value, whole_number
 from private_ate.arrays import Codes, Floats
 from private_ate.domain import Binary, Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError
-from private_ate.methods.assumptions import (
-    MOST_ROWS,
-    PlannedRows,
-    PopulationGuess,
-    make_up_arms,
-    make_up_rows,
-)
+from private_ate.methods.assumptions import MOST_ROWS, PlannedRows, PopulationGuess
 from private_ate.models.folds import scatter
-from private_ate.study import Block
 
 __all__ = [
-    "Guesses",
-    "OverlapGuess",
-    "PlannedArms",
-    "StudySizes",
-    "describe_weights",
-    "made_up_rows",
-    "rows_like",
-    "settle_arms",
-    "spread_of",
-]
+    "Guesses", "OverlapGuess", "StudySizes", "describe_shares", "describe_weights", "made_up_rows",
+    "read_shares", "rows_like", "settle_shares", "spread_of",
+]  # fmt: skip
 
 OverlapGuess = Literal["good", "poor"]
 
@@ -50,6 +37,7 @@ _ALIKE: Final = 0.8  # of the outcome's variance, among like units, if nothing i
 _SKEWED: Final = 0.2  # of the range: below, an outcome that starts at zero is thought to be skewed
 _MOST_COVARIATES: Final = 200  # of made-up rows
 _REACH: Final = 4.0  # deviations of a made-up covariate that its range holds on either side
+_ROUNDS: Final = 60  # of the intercepts of the arms
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,65 +187,40 @@ def _middle(sizes: StudySizes, deviation: float) -> float:
     return 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedArms:
-    """The arms of a plan.
-
-    Attributes
-    ----------
-    treatment : Treatment or None
-        As declared, or made up for guessed shares; None for two arms of which nothing is declared.
-    shares : tuple of float
-        Guessed shares in the order of the codes.
-    is_guess : bool
-        Whether somebody gave the shares of three arms or more.
-    """
-
-    treatment: Treatment | None
-    shares: tuple[float, ...]
-    is_guess: bool = False
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The labels in the order of the codes."""
-        return ("0", "1") if self.treatment is None else self.treatment.coded
-
-    def __str__(self) -> str:
-        if len(self.shares) == 2:
-            return f"a treated share of {self.shares[1]:g}"
-        listed = ", ".join(
-            f"{label} {share:.3g}" for label, share in zip(self.labels, self.shares, strict=True)
-        )
-        return f"arms' shares of {listed}"
-
-
-def settle_arms(
-    treatment: Treatment | None, shares: Sequence[float] | None, treated_share: float
-) -> PlannedArms:
-    """Return the arms that are meant, with guessed shares; two unless more are named."""
-    given = None if shares is None else _shares(shares)
-    if treatment is None and given is not None and len(given) > 2:
-        treatment = Treatment("t", arms=[f"arm {place}" for place in range(1, len(given) + 1)])
-    if treatment is None or treatment.size == 2:
-        if given is not None:
+def settle_shares(
+    treatment: Treatment, shares: Sequence[float] | None, treated_share: float
+) -> tuple[float, ...]:
+    """Return the guessed shares of the arms, in the order of their codes."""
+    if treatment.size == 2:
+        if shares is not None:
             msg = "two arms have a treated share; shares of arms are for three or more"
             raise ArgumentError(msg, parameter="arm shares")
         share = _treated_share(treated_share)
-        return PlannedArms(treatment, (1 - share, share))
-    if given is None:
-        return PlannedArms(treatment, (1 / treatment.size,) * treatment.size)
-    if len(given) != treatment.size:
-        msg = f"{treatment.size} arms are declared and {len(given)} shares are given"
+        return 1 - share, share
+    if shares is None:
+        return (1 / treatment.size,) * treatment.size
+    if len(shares) != treatment.size:
+        msg = f"{treatment.size} arms are declared and {len(shares)} shares are given"
         raise ArgumentError(msg, parameter="arm shares")
-    coded = tuple(given[treatment.labels.index(label)] for label in treatment.coded)
-    return PlannedArms(treatment, coded, is_guess=True)
+    return tuple(shares[treatment.labels.index(label)] for label in treatment.coded)
+
+
+def describe_shares(labels: Sequence[str], shares: Sequence[float]) -> str:
+    """Return guessed shares of the arms in words."""
+    if len(shares) == 2:
+        return f"a treated share of {shares[1]:g}"
+    pairs = zip(labels, shares, strict=True)
+    return f"arms' shares of {', '.join(f'{label} {share:.3g}' for label, share in pairs)}"
 
 
 def _treated_share(share: object) -> float:
     return real_number("the guessed share of treated units", share, 0.001, 0.999)
 
 
-def _shares(shares: object) -> list[float]:
+def read_shares(shares: object) -> list[float] | None:
+    """Read guessed shares of arms in declared order; None where nobody guessed."""
+    if shares is None:
+        return None
     if isinstance(shares, str) or not isinstance(shares, Sequence):
         msg = "shares of arms are a list of numbers such as [0.6, 0.3, 0.1]"
         raise ArgumentError(msg, parameter="arm shares")
@@ -284,92 +247,67 @@ def spread_of(outcome_sd: float | Mapping[str, float] | None, column: str | None
 
 
 def made_up_rows(
-    sizes: StudySizes, guess: PopulationGuess, treatment: Treatment | None, shares: Sequence[float]
+    sizes: StudySizes, guess: PopulationGuess, treatment: Treatment, shares: Sequence[float]
 ) -> PlannedRows:
-    """Return made-up rows for these sizes and guesses.
+    """Return made-up rows: normal covariates, and arms that one direction of these selects.
 
-    Three arms or more are those of the treatment, with these shares in the order of their codes.
+    ``shares`` are those of the arms, in the order of their codes. The same guess makes up the same
+    rows, as nothing is drawn: numbers are scattered like random ones.
     """
-    if sizes.covariates > _MOST_COVARIATES:
+    dimension, arms = sizes.covariates, len(shares)
+    if dimension > _MOST_COVARIATES:
         msg = (
             f"people are made up with at most {_MOST_COVARIATES} covariates; plan from the table "
             "of public covariates and treatment instead"
         )
         raise ArgumentError(msg)
-    arms = 2 if treatment is None else treatment.size
     if sizes.rows is not None and sizes.rows < arms:
         each = "two rows" if arms == 2 else f"{arms} rows"
         msg = f"a study has at least {each}, one in each arm"
         raise ArgumentError(msg)
-    names = [f"x{place}" for place in range(1, sizes.covariates + 1)]
-    domain = Domain(
-        "t" if treatment is None else treatment,
-        ("y", sizes.bounds),
-        dict.fromkeys(names, Interval(0, 1)),
-    )
+    names = [f"x{place}" for place in range(1, dimension + 1)]
+    domain = Domain(treatment, ("y", sizes.bounds), dict.fromkeys(names, Interval(0, 1)))
 
     def draw(rows: int) -> LocalStudy:
-        made = make_up_rows(guess, rows, sizes.covariates)
-        covariates = np.clip(made.covariates / (2 * _REACH) + 0.5, 0.0, 1.0)
-        encoded = np.ascontiguousarray(covariates.T)
-        if arms > 2:
-            arm = make_up_arms(made.covariates, shares, guess.selection)
-            return LocalStudy(domain, encoded, arm, None)
-        treated = made.treatment
-        if treated.all() or not treated.any():  # both arms are there, however few rows
-            treated = np.arange(rows) < max(round(guess.share * rows), 1)
-        return LocalStudy(domain, encoded, treated, None)
+        numbers = scatter(0, rows * (dimension + 1)).reshape(dimension + 1, rows)
+        normal = ndtri(np.clip(numbers[:dimension], 1e-12, 1 - 1e-12))
+        score = guess.selection * normal.sum(axis=0) / np.sqrt(max(dimension, 1))
+        arm = _make_up_arms(score, shares, numbers[dimension])
+        covariates = np.clip(normal / (2 * _REACH) + 0.5, 0.0, 1.0)
+        return LocalStudy(domain, covariates, arm.view(np.bool_) if arms == 2 else arm, None)
 
     return PlannedRows(sizes.rows, False, draw)
 
 
+def _make_up_arms(score: Floats, shares: Sequence[float], uniform: Floats) -> Codes:
+    """Make arms up: the score leads from the first arm to the last, whose log odds it is."""
+    logits = np.outer(score, np.linspace(-0.5, 0.5, len(shares)))
+    wanted = np.asarray(shares) / np.sum(shares)
+    intercepts = np.log(wanted)
+    for _ in range(_ROUNDS):
+        chances = softmax(logits + intercepts, axis=1)
+        intercepts += np.log(wanted) - np.log(chances.mean(axis=0))
+    passed = chances.cumsum(axis=1) < 1 - uniform[:, None]
+    arm: Codes = np.minimum(passed.sum(axis=1), len(shares) - 1).astype(np.uint8)
+    missing = np.setdiff1d(np.arange(len(shares)), arm)
+    arm[: missing.size] = missing  # every arm has a row, however few there are
+    return arm
+
+
 def rows_like(study: LocalStudy) -> PlannedRows:
     """Return the public rows of a study, or others like them, drawn with replacement."""
+    stride = max(study.size // (2 * MOST_ROWS), 1)
 
     def draw(rows: int) -> LocalStudy:
         if rows == study.size:
             return study
-        known = _gathered(study)
-        drawn = np.floor(scatter(0, rows) * known.arm.size).astype(np.int64)
-        missing = np.setdiff1d(known.arm, known.arm[drawn])
-        if study.arms == 2 and missing.size:
-            drawn[0], drawn[-1] = np.argmax(known.arm), np.argmin(known.arm)
-        elif missing.size:  # a row of every arm, however few rows
+        with study.thinned(stride) as known:
+            drawn = np.floor(scatter(0, rows) * known.size).astype(np.int64)
+            missing = np.setdiff1d(known.arm, known.arm[drawn])  # a row of every arm is kept
             drawn[: missing.size] = [np.argmax(known.arm == code) for code in missing]
-        covariates = np.ascontiguousarray(known.covariates[drawn].T)
-        arm = known.arm[drawn]
-        kept = arm.view(np.bool_) if study.arms == 2 else arm
-        weights = None if study.weights is None else known.weights[drawn]
-        return LocalStudy(study.domain, covariates, kept, None, weights=weights)
+            return known.reordered(drawn)
 
     return PlannedRows(study.size, True, draw)
-
-
-@dataclass(frozen=True, slots=True)
-class _PublicSample:
-    """Public rows gathered from blocks."""
-
-    covariates: Floats  # shape (m, d)
-    arm: Codes
-    weights: Floats  # sampling weights over their bound
-
-    def __add__(self, other: _PublicSample) -> _PublicSample:
-        return _PublicSample(
-            np.concatenate([self.covariates, other.covariates]),
-            np.concatenate([self.arm, other.arm]),
-            np.concatenate([self.weights, other.weights]),
-        )
-
-
-def _gathered(study: LocalStudy) -> _PublicSample:
-    """Return some of the public rows, by their places."""
-    stride = max(study.size // (2 * MOST_ROWS), 1)
-
-    def kernel(block: Block) -> _PublicSample:
-        kept = np.arange(-block.first % stride, block.arm.size, stride)
-        return _PublicSample(block.covariates[kept], block.arm[kept], block.weights[kept])
-
-    return study.fold(kernel, title="people")
 
 
 def describe_weights(study: LocalStudy) -> str:

@@ -7,20 +7,27 @@ where there are subgroups those that are reconciled as a release reconciles them
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
+from operator import attrgetter
 from typing import Final
 
-from private_ate.effects.contrasts import pairs_in_order
-from private_ate.effects.predictions import PredictedRow, Prediction, predicted_contrast
+from private_ate.domain import Domain
+from private_ate.effects.predictions import PredictedRow, predicted_contrast
 from private_ate.effects.quantities import ReleasedSubgroups
-from private_ate.effects.table import TableRow, table_rows
+from private_ate.effects.table import TableRow, pairs_in_order, table_rows
 from private_ate.engines.local import LocalStudy
-from private_ate.methods.assumptions import Assumptions, Predict, Predictor
-from private_ate.methods.subgroups.method import learned_for_subgroups, overlap_of_subgroup
-from private_ate.methods.subgroups.rows import ComparedSubgroups, groups_of
+from private_ate.methods.assumptions import Assumptions, Predict
+from private_ate.methods.registry import Method
+from private_ate.methods.subgroups import (
+    ComparedSubgroups,
+    groups_of,
+    learned_for_subgroups,
+    overlap_of_subgroup,
+)
 from private_ate.planning.assumptions import rows_like
 from private_ate.planning.plan import PlannedRow, Planner
+from private_ate.privacy.levels import has_public_covariates
 from private_ate.request import Request
 from private_ate.study import MatchingStudy
 
@@ -59,27 +66,35 @@ def plan_contrasts(
     )  # fmt: skip
 
 
-def plan_together(planners: Mapping[str, Planner]) -> Planner:
-    """Return one planner of all outcomes; a wanted half-width is that of the first."""
-    headline, first = next(iter(planners.items()))
+def plan_together(domain: Domain, planners: Sequence[Planner], request: Request) -> Planner:
+    """Return one planner of all outcomes; a wanted half-width is that of the first.
+
+    At sample level outcomes share ε equally; at label level one draw answers all.
+    """
+    first, count = planners[0], len(planners)
+    if count == 1:
+        return first
 
     def table(size: int, epsilon: float) -> list[PlannedRow]:
         return [
-            row._replace(outcome=column)
-            for column, planner in planners.items()
+            row._replace(outcome=outcome.column)
+            for outcome, planner in zip(domain.outcomes, planners, strict=True)
             for row in planner.table(size, epsilon)
         ]
 
+    headline = domain.outcome.column
     caveat = (
-        f"is of {len(planners)} outcomes that are released together at one ε; for {headline!r} it "
+        f"is of {count} outcomes that are released together at one ε; for {headline!r} it "
         f"{first.caveat}"
     )
-    return replace(first, caveat=caveat, table=table, whose=f"{first.whose} of {headline}")
+    together = replace(first, caveat=caveat, table=table, whose=f"{first.whose} of {headline}")
+    if has_public_covariates(request.level):
+        return together
+    return together.at(lambda epsilon: epsilon / count)
 
 
 def plan_subgroups(
-    method: str,
-    predictor: Predictor,
+    method: Method,
     study: LocalStudy,
     assumed: Assumptions,
     request: Request,
@@ -97,7 +112,7 @@ def plan_subgroups(
         if not isinstance(part, LocalStudy):
             msg = "subgroups are planned for tables in memory"
             raise TypeError(msg)
-        return predictor(replace(assumed, public=rows_like(part), learned=learned), request)
+        return method.predictor(replace(assumed, public=rows_like(part), learned=learned), request)
 
     shares = compared.shares(
         request, [overlap_of_subgroup(one.study.public(), request, learned) for one in used]
@@ -114,64 +129,33 @@ def plan_subgroups(
         counts = [_scaled(part, size, whole) for part in sizes]
         within = [one(count, each) for one, count in zip(predictions, counts, strict=True)]
         direct = overall(sum(counts), epsilon - each) if request.overall else None
-        known = _Subgroups.of(within, shares, direct, counts)
-        return [known.row(row, labels if len(labels) > 2 else ()) for row in rows]
+        erring, shown = (
+            ReleasedSubgroups.reconcile(
+                shares,
+                [[kind(one) for one in subgroup] for subgroup in within],
+                None if direct is None else [kind(one) for one in direct],
+            )
+            for kind in (attrgetter("erring"), attrgetter("quantity"))
+        )
+
+        def planned(row: TableRow) -> PlannedRow:
+            held = [place for place, weight in enumerate(row.weights.subgroups) if weight]
+            note = within[held[0]][-1].note if len(held) == 1 else f"{len(held)} cells"
+            likely = erring.likely(row.weights), shown.likely(row.weights)
+            return PlannedRow(
+                PredictedRow(erring.noises(row.weights), *likely, note=note),
+                sum(counts[place] for place in held),
+                labels[row.arm] if len(labels) > 2 else None,
+                labels[row.against] if len(labels) > 2 else None,
+                subgroup=row.subgroup,
+            )
+
+        return [planned(row) for row in rows]
 
     return Planner(
-        method, whole, request.coverage, caveat + _advice(compared, request),
+        method.name, whole, request.coverage, caveat + _advice(compared, request),
         table, table, " in every row of the table",
     )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class _Subgroups:
-    """Predictions of subgroups put together at one ε, from which every row follows.
-
-    ``erring`` has sampling variances as they are thought to be, ``shown`` those of intervals.
-    """
-
-    erring: ReleasedSubgroups
-    shown: ReleasedSubgroups
-    notes: Sequence[str]
-    counts: Sequence[int]
-
-    @classmethod
-    def of(
-        cls,
-        within: Sequence[Sequence[Prediction]],
-        shares: Sequence[float],
-        direct: Sequence[Prediction] | None,
-        counts: Sequence[int],
-    ) -> _Subgroups:
-        """Reconcile subgroups with all units as a release does."""
-        erring = ReleasedSubgroups.reconcile(
-            shares,
-            [[one.erring for one in subgroup] for subgroup in within],
-            None if direct is None else [one.erring for one in direct],
-        )
-        shown = ReleasedSubgroups.reconcile(
-            shares,
-            [[one.quantity for one in subgroup] for subgroup in within],
-            None if direct is None else [one.quantity for one in direct],
-        )
-        return cls(erring, shown, [subgroup[-1].note for subgroup in within], counts)
-
-    def row(self, row: TableRow, labels: Sequence[str]) -> PlannedRow:
-        """Return a row of the plan; ``labels`` are those of several arms, which it names."""
-        held = [place for place, weight in enumerate(row.weights.subgroups) if weight]
-        errors = PredictedRow(
-            self.erring.noises(row.weights),
-            self.erring.likely(row.weights),
-            self.shown.likely(row.weights),
-            note=self.notes[held[0]] if len(held) == 1 else f"{len(held)} cells",
-        )
-        return PlannedRow(
-            errors,
-            sum(self.counts[place] for place in held),
-            labels[row.arm] if labels else None,
-            labels[row.against] if labels else None,
-            subgroup=row.subgroup,
-        )
 
 
 def _scaled(part: int, size: int, whole: int) -> int:
@@ -181,7 +165,7 @@ def _scaled(part: int, size: int, whole: int) -> int:
 def _advice(compared: ComparedSubgroups, request: Request) -> str:
     """Say which cells have no row, and that many cells are better paid for together too."""
     lacking = [
-        cell.name for cell in compared.found if cell.everyone.total and not cell.is_comparable
+        cell.name for cell in compared.found if cell.arms.everyone.total and not cell.is_comparable
     ]
     text = f"; no effect in {'; '.join(lacking)}: an arm is missing there" if lacking else ""
     used = compared.used

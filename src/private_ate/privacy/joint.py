@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import hashlib
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -208,9 +210,9 @@ def draw_centres(
     boxes = [math.prod(sizes) for sizes in zip(*within, strict=True)]
     shells = [box - inner for box, inner in zip(boxes, [0, *boxes], strict=False)]
     level = draw_level(shells, rate, entropy)
-    fresh = _first_new(within, level)
+    ends = list(accumulate(_first_new(within, level)))
     drawn = []
-    new = _drawn_place(fresh, entropy)
+    new = bisect_right(ends, uniform_below(ends[-1], entropy))
     for place, one in enumerate(options):
         lowest, highest = (level if place == new else 0), (level - 1 if place < new else level)
         drawn.append(one.draw(lowest, highest, entropy))
@@ -247,17 +249,6 @@ def _first_new(within: Sequence[Sequence[int]], level: int) -> list[int]:
         math.prod(before[:place]) * (now[place] - before[place]) * math.prod(now[place + 1 :])
         for place in range(len(within))
     ]
-
-
-def _drawn_place(weights: Sequence[int], entropy: Entropy) -> int:
-    """Draw a place with probability ∝ its integer weight."""
-    left = uniform_below(sum(weights), entropy)
-    for place, weight in enumerate(weights):
-        if left < weight:
-            return place
-        left -= weight
-    msg = "a draw lies below the sum of the weights"
-    raise AssertionError(msg)
 
 
 def _apart(deviations: Integers, spread: int, blocks: int) -> int:

@@ -1,47 +1,17 @@
 """All noise of this package, behind one recorded choke point.
 
-The one module that may be long: every mechanism that a release can use is a public method of
-`Noise`, with its neighbours, sensitivity, cost and proof beside the call that draws.
+Every mechanism that a release can use is a public method of `Noise`, with its neighbours,
+sensitivity, cost and proof beside the call that draws; for an exact rational ε.
 
 Every mechanism takes integers on a public grid and answers in *half* grid steps: twice the value
 plus an odd integer. The half step makes the noise symmetric without counting zero twice, which
 would cost another ln 2 (docs/proofs/noise.md).
-
-Mechanisms, their neighbours and their cost for an exact rational ε:
-
-- ``laplace``, ``laplace_rows``: a vector whose neighbours differ by at most ``sensitivity`` in L1.
-- ``laplace_disjoint``: coordinates with sensitivities of their own, of which neighbours move a
-  total share of at most one, as a record that enters one coordinate only.
-- ``randomized_response``: bits of which neighbours flip at most ``changes``.
-- ``generalized_response``: codes of several arms, ``changes`` of which neighbours replace.
-- ``staircase``: one integer whose neighbours differ by at most ``sensitivity``.
-- ``staircase_disjoint``: integers of which neighbours move one only.
-- ``staircase_by_arm``: sums of several arms, in one of which a row is; neighbours are ``moves``
-  moves of one sum each apart, two for a row that may change its arm.
-- ``cube``: a vector whose neighbours differ by at most ``sensitivity`` in every coordinate.
-- ``cubes``: rows of numbers with sensitivities of their own, a row per arm and a column per
-  outcome; neighbours move a total share of at most one, each row as far as its largest.
-- ``objective``: the minimiser of a sum of convex losses of which neighbours share all but
-  ``changes``; answers weights; two entries.
-- ``trimmed_centre``: numbers of which neighbours change at most ``changes``; answers a candidate
-  near their trimmed mean.
-- ``joint_centres``: rows of integers of which neighbours change at most ``changes``; answers
-  centres, spreads and flags of their columns, one candidate for all of them.
-- ``choose``: the exponential mechanism over integer scores.
-
-Mechanisms of the baselines, in whole grid steps (docs/proofs/baselines.md):
-
-- ``gaussian``: a vector whose neighbours differ by at most ``sensitivity`` in L2; cost (ε, δ).
-- ``gaussian_cells``: the same with a cost in ρ-zCDP, for long vectors.
-- ``select``: the exponential mechanism over integer scores; cost ρ-zCDP.
-- ``smooth_laplace``, ``smooth_cauchy``: one integer with noise scaled to a smooth upper bound on
-  its local sensitivity, which is private itself; cost (ε, δ) and ε; in half steps.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol, TypeVar
@@ -51,72 +21,32 @@ import numpy.typing as npt
 
 from private_ate.arrays import Bits, Codes, Floats, Integers
 from private_ate.errors import NumericRangeError
-from private_ate.privacy.accounting import discrete_gaussian_variance
+from private_ate.privacy.baseline_noise import BaselineNoise
+from private_ate.privacy.baseline_noise import rate_of as _rate
 from private_ate.privacy.entropy import Entropy
 from private_ate.privacy.joint import JointCentres, JointRule, draw_centres
 from private_ate.privacy.linf_noise import continuous_linf, discrete_linf, scaled_linf
-from private_ate.privacy.metrics import Metric
+from private_ate.privacy.metrics import Cost, Metric, Spend
 from private_ate.privacy.objective import Objective, ObjectiveCalibration
-from private_ate.privacy.rejection_samplers import (
-    discrete_gaussian,
-    discrete_gaussian_rows,
-    draw_by_level,
-    draw_index,
-)
+from private_ate.privacy.rejection_samplers import draw_by_level
 from private_ate.privacy.samplers import (
     Coin,
-    flip,
+    add_two_sided,
     flip_rows,
-    geometric,
-    geometric_rows,
+    move_codes,
     random_order,
-    uniform_below,
-    uniform_rows,
+    stair,
+    two_sided,
 )
 from private_ate.privacy.trimmed_mean import CentreRule
 
-__all__ = ["Cost", "Noise", "Recorder", "Spend"]
+__all__ = ["Noise", "Recorder"]
 
 Output = TypeVar("Output")
 
+_EACH_ITS_OWN = (Metric.SHARES, Metric.ONE_OF, Metric.MOVES)  # declared for each coordinate
 _MOST_ARMS = 255  # a code is one byte
 _LARGEST_STEP = 1 << 61  # an int64 value in half steps, noise included, stays below 2⁶³
-
-
-@dataclass(frozen=True, slots=True)
-class Spend:
-    """What one call of the choke point cost and on which declared sensitivity it rests.
-
-    A cost is pure ε, (ε, δ), or ρ of zero-concentrated privacy. ``part`` names a set of rows that
-    the call reads and no other part does; costs of different parts do not add up. ``metric`` says
-    in which sense neighbours are within the sensitivity, so that a replay can measure it;
-    ``groups`` belong to the metric of that name. Where neighbours are several ``moves`` apart,
-    each is within the sensitivity and has its share of the cost; moves may then be in several
-    parts. ``rule`` is a digest of what else the call takes as public, so that a replay notices if
-    it depends on a record. A smooth sensitivity is private, so it is not written here.
-    """
-
-    step: str
-    mechanism: str
-    epsilon: Fraction
-    sensitivity: tuple[int, ...]
-    size: int
-    delta: Fraction = Fraction(0)
-    rho: Fraction = Fraction(0)
-    part: str = ""
-    metric: Metric = field(kw_only=True)
-    moves: int = field(default=1, kw_only=True)
-    groups: int = field(default=1, kw_only=True)
-    rule: str = field(default="", kw_only=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """A composed cost: ε and δ of all calls priced in those, ρ of all calls priced in that."""
-
-    epsilon: Fraction
-    delta: Fraction
-    rho: Fraction
 
 
 class Recorder(Protocol):
@@ -130,7 +60,7 @@ class Recorder(Protocol):
 
 
 @dataclass(slots=True)
-class Noise:
+class Noise(BaselineNoise):
     """The one place where noise is drawn and where its cost is written down.
 
     ``outcomes`` is how many outcomes of the same units are released by draws that they share.
@@ -151,14 +81,7 @@ class Noise:
     @property
     def cost(self) -> Cost:
         """The composed cost: calls add up, disjoint parts of the rows count once."""
-        return Cost(self._composed("epsilon"), self._composed("delta"), self._composed("rho"))
-
-    def _composed(self, name: str) -> Fraction:
-        sums: dict[str, Fraction] = {"": Fraction(0)}
-        for spend in self.spends:
-            sums[spend.part] = sums.get(spend.part, Fraction(0)) + getattr(spend, name)
-        whole = sums.pop("")
-        return whole + max(sums.values(), default=Fraction(0))
+        return Cost.of(self.spends)
 
     def secret_order(self, rows: int) -> Integers:
         """Draw a uniformly random order of the rows, to be used inside and never released.
@@ -195,14 +118,13 @@ class Noise:
 
         Neighbours: vectors at L1 distance ≤ ``sensitivity``. Cost: ε (docs/proofs/noise.md).
         """
-        exact = [int(value) for value in values]
         rate = _rate(epsilon, sensitivity)
-        return self._release(
+        return self._add(
             Spend(
-                step, "laplace", epsilon, (sensitivity,), len(exact), part=part, metric=Metric.L1
+                step, "laplace", epsilon, (sensitivity,), len(values), part=part, metric=Metric.L1
             ),
-            exact,
-            lambda: [2 * value + self._two_sided(rate) for value in exact],
+            values,
+            lambda: (two_sided(rate, self.entropy) for _ in values),
         )
 
     def laplace_disjoint(
@@ -219,22 +141,12 @@ class Noise:
         coordinate only. Cost: ε, because the losses add up to at most ε times that sum
         (docs/proofs/noise.md).
         """
-        exact = [int(value) for value in values]
-        _require_one_each(exact, sensitivities)
         rates = [_rate(epsilon, sensitivity) for sensitivity in sensitivities]
-        return self._release(
-            Spend(
-                step,
-                "laplace_disjoint",
-                epsilon,
-                tuple(sensitivities),
-                len(exact),
-                metric=Metric.SHARES,
-            ),
-            exact,
-            lambda: [
-                2 * value + self._two_sided(rate) for value, rate in zip(exact, rates, strict=True)
-            ],
+        declared, size = tuple(sensitivities), len(values)
+        return self._add(
+            Spend(step, "laplace_disjoint", epsilon, declared, size, metric=Metric.SHARES),
+            values,
+            lambda: (two_sided(rate, self.entropy) for rate in rates),
         )
 
     def laplace_rows(
@@ -252,7 +164,7 @@ class Noise:
         return self._release(
             Spend(step, "laplace_rows", epsilon, (sensitivity,), values.size, metric=Metric.L1),
             values,
-            lambda: self._noisy_rows(values, rate),
+            lambda: add_two_sided(values, rate, self.entropy),
         )
 
     def randomized_response(
@@ -283,12 +195,11 @@ class Noise:
             msg = f"a response is drawn among 2 to {_MOST_ARMS} arms, not {arms}"
             raise NumericRangeError(msg)
         coin = Coin(arms - 1, arms - 1, 1, _rate(epsilon, changes), public=True)
+        size = codes.size
         return self._release(
-            Spend(
-                step, "generalized_response", epsilon, (changes,), codes.size, metric=Metric.PLACES
-            ),
+            Spend(step, "generalized_response", epsilon, (changes,), size, metric=Metric.PLACES),
             codes,
-            lambda: self._responses(codes, arms, coin),
+            lambda: move_codes(codes, arms, coin, self.entropy),
         )
 
     def staircase(self, step: str, value: int, *, sensitivity: int, epsilon: Fraction) -> int:
@@ -317,24 +228,11 @@ class Noise:
         Neighbours: one coordinate k differs, by at most ``sensitivities[k]``. Cost: ε, as for
         the one staircase that sees the difference (docs/proofs/noise.md).
         """
-        exact = [int(value) for value in values]
-        _require_one_each(exact, sensitivities)
-        for sensitivity in sensitivities:
-            _rate(epsilon, sensitivity)
-        return self._release(
-            Spend(
-                step,
-                "staircase_disjoint",
-                epsilon,
-                tuple(sensitivities),
-                len(exact),
-                metric=Metric.ONE_OF,
-            ),
-            exact,
-            lambda: [
-                2 * value + self._stair(sensitivity, epsilon)
-                for value, sensitivity in zip(exact, sensitivities, strict=True)
-            ],
+        declared, size = tuple(sensitivities), len(values)
+        return self._add(
+            Spend(step, "staircase_disjoint", epsilon, declared, size, metric=Metric.ONE_OF),
+            values,
+            lambda: (self._stair(sensitivity, epsilon) for sensitivity in declared),
         )
 
     def staircase_by_arm(
@@ -356,26 +254,15 @@ class Noise:
         (Lemma S of docs/proofs/several-arms.md). A staircase of twice the sensitivity at ε would
         lose ε on either sum that a row moves between: 2ε.
         """
-        exact = [int(value) for value in values]
-        _require_one_each(exact, sensitivities)
-        for size in (*sensitivities, moves):
-            _rate(epsilon, size)
-        return self._release(
-            Spend(
-                step,
-                "staircase_by_arm",
-                epsilon,
-                tuple(sensitivities),
-                len(exact),
-                part=part,
-                metric=Metric.MOVES,
-                moves=moves,
-            ),
-            exact,
-            lambda: [
-                2 * value + self._stair(sensitivity, epsilon / moves)
-                for value, sensitivity in zip(exact, sensitivities, strict=True)
-            ],
+        declared, size = tuple(sensitivities), len(values)
+        spend = Spend(
+            step, "staircase_by_arm", epsilon, declared, size,
+            part=part, metric=Metric.MOVES, moves=moves,
+        )  # fmt: skip
+        return self._add(
+            spend,
+            values,
+            lambda: (self._stair(sensitivity, epsilon / moves) for sensitivity in declared),
         )
 
     def cube(
@@ -386,17 +273,11 @@ class Noise:
         Neighbours: vectors at L∞ distance ≤ ``sensitivity``. Cost: ε, whatever the dimension
         (Lemma 1 of docs/proofs/orthogonal.md).
         """
-        exact = [int(value) for value in values]
         rate = _rate(epsilon, sensitivity)
-        return self._release(
-            Spend(step, "cube", epsilon, (sensitivity,), len(exact), metric=Metric.LINF),
-            exact,
-            lambda: [
-                2 * value + odd
-                for value, odd in zip(
-                    exact, discrete_linf(rate, len(exact), self.entropy), strict=True
-                )
-            ],
+        return self._add(
+            Spend(step, "cube", epsilon, (sensitivity,), len(values), metric=Metric.LINF),
+            values,
+            lambda: discrete_linf(rate, len(values), self.entropy),
         )
 
     def cubes(
@@ -418,33 +299,22 @@ class Noise:
         """
         exact = [[int(value) for value in row] for row in values]
         bounds = [[int(size) for size in row] for row in sensitivities]
-        if [len(row) for row in exact] != [len(row) for row in bounds]:
-            msg = "numbers that are drawn together need one sensitivity each"
-            raise NumericRangeError(msg)
-        for size in (size for row in bounds for size in row):
-            _rate(epsilon, size)
+        _require_one_each(exact, bounds)
         flat = tuple(size for row in bounds for size in row)
-        return self._release(
-            Spend(
-                step,
-                "cubes",
-                epsilon,
-                flat,
-                len(flat),
-                part=part,
-                metric=Metric.GROUPS,
-                groups=len(exact),
-            ),
-            exact,
-            lambda: [
-                [2 * value + odd for value, odd in zip(row, noise, strict=True)]
-                for row, noise in zip(
-                    exact,
-                    [scaled_linf(sizes, epsilon, self.entropy) for sizes in bounds],
-                    strict=True,
-                )
-            ],
-        )
+        spend = Spend(
+            step, "cubes", epsilon, flat, len(flat),
+            part=part, metric=Metric.GROUPS, groups=len(exact),
+        )  # fmt: skip
+        for row, sizes in zip(exact, bounds, strict=True):
+            _require_one_each(row, sizes)
+        for size in flat:
+            _rate(epsilon, size)
+
+        def draw() -> list[list[int]]:
+            noise = [scaled_linf(sizes, epsilon, self.entropy) for sizes in bounds]
+            return [_added(row, odd) for row, odd in zip(exact, noise, strict=True)]
+
+        return self._release(spend, exact, draw)
 
     def objective(
         self, step: str, objective: Objective, *, changes: int, epsilon: Fraction
@@ -459,26 +329,15 @@ class Noise:
         recorder gets the objective itself and may evaluate its gradient.
         """
         calibration = ObjectiveCalibration.of(objective, changes, epsilon)
+        declared, size = (calibration.movement,), calibration.dimension
+        minimising = epsilon - calibration.smoothing
         computed = self._release(
-            Spend(
-                step,
-                "objective",
-                epsilon - calibration.smoothing,
-                (calibration.movement,),
-                calibration.dimension,
-                metric=Metric.GRADIENT,
-            ),
+            Spend(step, "objective", minimising, declared, size, metric=Metric.GRADIENT),
             objective,
             lambda: objective.minimize(
                 calibration.perturbation(continuous_linf(calibration.dimension, self.entropy))
             ),
         )
-        return self._round_weights(step, calibration, computed)
-
-    def _round_weights(
-        self, step: str, calibration: ObjectiveCalibration, computed: Floats
-    ) -> Floats:
-        """Release weights on a grid, with Laplace noise that covers the solver's error."""
         return calibration.weights(
             self.laplace(
                 f"{step}, rounding",
@@ -497,16 +356,12 @@ class Noise:
         then moves by at most ``changes``. Cost: ε (docs/proofs/blocks.md).
         """
         rate = _rate(epsilon, 2 * changes)
+        spend = Spend(
+            step, "trimmed_centre", epsilon, (changes,), values.size,
+            metric=Metric.PLACES, rule="" if self.recorder is None else rule.fingerprint(),
+        )  # fmt: skip
         return self._release(
-            Spend(
-                step,
-                "trimmed_centre",
-                epsilon,
-                (changes,),
-                values.size,
-                metric=Metric.PLACES,
-                rule="" if self.recorder is None else rule.fingerprint(),
-            ),
+            spend,
             values,
             lambda: int(rule.candidates[draw_by_level(rule.levels(values), rate, self.entropy)]),
         )
@@ -521,19 +376,11 @@ class Noise:
         coordinates there are. Cost: ε (Lemmas A and B of docs/proofs/blocks.md).
         """
         rate = _rate(epsilon, 2 * changes)
-        return self._release(
-            Spend(
-                step,
-                "joint_centres",
-                epsilon,
-                (changes,),
-                len(blocks),
-                metric=Metric.ROWS,
-                rule="" if self.recorder is None else rule.fingerprint(),
-            ),
-            blocks,
-            lambda: draw_centres(rule, blocks, rate, self.entropy),
-        )
+        spend = Spend(
+            step, "joint_centres", epsilon, (changes,), len(blocks),
+            metric=Metric.ROWS, rule="" if self.recorder is None else rule.fingerprint(),
+        )  # fmt: skip
+        return self._release(spend, blocks, lambda: draw_centres(rule, blocks, rate, self.entropy))
 
     def choose(
         self, step: str, scores: Sequence[int], *, sensitivity: int, epsilon: Fraction
@@ -543,129 +390,19 @@ class Noise:
         Neighbours: each score moves by at most ``sensitivity``, in either direction. Cost: ε
         (docs/proofs/baselines.md).
         """
-        rate = _rate(epsilon, 2 * sensitivity)
-        exact = [int(score) for score in scores]
-        return self._release(
-            Spend(step, "choose", epsilon, (sensitivity,), len(exact), metric=Metric.LINF),
-            exact,
-            lambda: draw_index(exact, rate, self.entropy),
-        )
+        spend = Spend(step, "choose", epsilon, (sensitivity,), len(scores), metric=Metric.LINF)
+        return self._choose(spend, scores, epsilon)
 
-    def gaussian(
-        self,
-        step: str,
-        values: Sequence[int],
-        *,
-        sensitivity: int,
-        epsilon: Fraction,
-        delta: Fraction,
-        part: str = "",
+    def _add(
+        self, spend: Spend, values: Sequence[int], noise: Callable[[], Iterable[int]]
     ) -> list[int]:
-        """Add discrete Gaussian noise to a short integer vector.
-
-        Neighbours: vectors at L2 distance ≤ ``sensitivity``. Cost: (ε, δ), by the analytic
-        formula and the distance between grid and line (docs/proofs/baselines.md).
-        """
+        """Release integers in half steps, each with its odd integer of noise."""
         exact = [int(value) for value in values]
-        variance = discrete_gaussian_variance(
-            epsilon, delta, sensitivity=sensitivity, dimension=len(exact)
-        )
-        spend = Spend(
-            step,
-            "gaussian",
-            epsilon,
-            (sensitivity,),
-            len(exact),
-            delta,
-            part=part,
-            metric=Metric.L2,
-        )
-        return self._release(
-            spend,
-            exact,
-            lambda: [value + discrete_gaussian(variance, self.entropy) for value in exact],
-        )
-
-    def gaussian_cells(
-        self, step: str, values: Integers, *, squared_sensitivity: int, rho: Fraction
-    ) -> npt.NDArray[np.generic]:
-        """Add discrete Gaussian noise of variance Δ²/(2ρ) to every entry of a long vector.
-
-        Neighbours: vectors at L2 distance ≤ Δ, given as its square. Cost: ρ-zCDP
-        (docs/proofs/baselines.md). Answers int64, or Python integers in an object array where the
-        noise could leave 64 bits.
-        """
-        if squared_sensitivity < 1 or rho <= 0:
-            msg = "Gaussian noise needs a positive sensitivity and a positive budget"
-            raise NumericRangeError(msg)
-        variance = Fraction(squared_sensitivity) / (2 * rho)
-        spend = Spend(
-            step,
-            "gaussian_cells",
-            Fraction(0),
-            (squared_sensitivity,),
-            values.size,
-            rho=rho,
-            metric=Metric.L2_SQUARED,
-        )
-        return self._release(
-            spend,
-            values,
-            lambda: np.add(values, discrete_gaussian_rows(variance, values.size, self.entropy)),
-        )
-
-    def select(self, step: str, scores: Sequence[int], *, sensitivity: int, rho: Fraction) -> int:
-        """Choose an index by the exponential mechanism with ε = √(8ρ), rounded down.
-
-        Neighbours: each score moves by at most ``sensitivity``, in either direction. Cost: ε pure,
-        hence ε²/8 ≤ ρ-zCDP. Drawn exactly (docs/proofs/baselines.md).
-        """
-        epsilon = Fraction(math.isqrt(math.floor(8 * rho * 4**60)), 2**60)
-        rate = _rate(epsilon, 2 * sensitivity)
-        exact = [int(score) for score in scores]
-        return self._release(
-            Spend(
-                step, "select", Fraction(0), (sensitivity,), len(exact), rho=rho, metric=Metric.LINF
-            ),
-            exact,
-            lambda: draw_index(exact, rate, self.entropy),
-        )
-
-    def smooth_laplace(
-        self, step: str, value: int, *, smooth: int, epsilon: Fraction, delta: Fraction
-    ) -> int:
-        """Add Laplace noise of scale 2·smooth/ε, in half steps like all Laplace noise.
-
-        Neighbours: data sets for which ``smooth`` bounds the local sensitivity in steps and changes
-        by a factor of at most ``exp(smoothing_rate(ε, δ))``. Cost: (ε, δ), proved in
-        docs/proofs/baselines.md.
-        """
-        rate = _rate(epsilon, 2 * smooth)
-        return self._release(
-            Spend(step, "smooth_laplace", epsilon, (), 1, delta, metric=Metric.SMOOTH),
-            (value, smooth),
-            lambda: 2 * value + self._two_sided(rate, public=False),
-        )
-
-    def smooth_cauchy(self, step: str, value: int, *, smooth: int, epsilon: Fraction) -> int:
-        """Add Cauchy noise of scale 2·smooth/ε in half steps; idealized numerics.
-
-        Neighbours: as for ``smooth_laplace``, by a factor of at most ``exp(ε/2)``. The noise is
-        drawn in floating point and rounded to the grid, so the proof speaks of ideal numbers.
-        Cost: ε (docs/proofs/baselines.md).
-        """
-        scale = 4 * float(smooth) / float(epsilon)
-        return self._release(
-            Spend(step, "smooth_cauchy", epsilon, (), 1, metric=Metric.SMOOTH),
-            (value, smooth),
-            lambda: 2 * value + round(scale * self._cauchy()),
-        )
-
-    def _cauchy(self) -> float:
-        """Return a standard Cauchy variable: the tangent of a uniform angle."""
-        middle = 1 << 62
-        steps = 2 * uniform_below(middle, self.entropy) + 1 - middle
-        return math.tan(math.pi * (steps / (2 * middle)))
+        if spend.metric in _EACH_ITS_OWN:
+            _require_one_each(exact, spend.sensitivity)
+        for size in (*spend.sensitivity, spend.moves):
+            _rate(spend.epsilon, size)
+        return self._release(spend, exact, lambda: _added(exact, noise()))
 
     def _release(self, spend: Spend, values: object, draw: Callable[[], Output]) -> Output:
         """Have the first draw paid for, write the cost down, show it to the recorder, draw."""
@@ -676,52 +413,8 @@ class Noise:
             return self.recorder.record(spend, values, draw)  # type: ignore[return-value]  # Output
         return draw()
 
-    def _two_sided(self, rate: Fraction, *, public: bool = True) -> int:
-        odd = 2 * geometric(rate, self.entropy, public=public) + 1
-        return odd if self._sign() else -odd
-
     def _stair(self, sensitivity: int, epsilon: Fraction) -> int:
-        inner = stair_width(sensitivity, epsilon)
-        whole = geometric(epsilon, self.entropy)
-        outer = sensitivity - inner
-        outside = flip(Coin(outer, outer, inner, epsilon, public=True), self.entropy)
-        within = uniform_below(inner, self.entropy)
-        beyond = inner + uniform_below(max(outer, 1), self.entropy)
-        odd = 2 * (whole * sensitivity + (beyond if outside else within)) + 1
-        return odd if self._sign() else -odd
-
-    def _responses(self, codes: Codes, arms: int, coin: Coin) -> Codes:
-        """Move the codes for which the coin shows heads by 1 to K − 1 places, in a circle."""
-        moved = np.flatnonzero(flip_rows(coin, codes.size, self.entropy))
-        places = uniform_rows(arms - 1, moved.size, self.entropy).astype(np.int64) + 1
-        answers = codes.copy()
-        answers[moved] = (codes[moved] + places) % arms
-        return answers
-
-    def _sign(self) -> bool:
-        return bool(self.entropy.draw(1)[0] & 1)
-
-    def _noisy_rows(self, values: Integers, rate: Fraction) -> npt.NDArray[np.generic]:
-        drawn = geometric_rows(rate, values.size, self.entropy)
-        negative = flip_rows(Coin.logistic(Fraction(0)), values.size, self.entropy)
-        if drawn.dtype == object:
-            return np.array(
-                [
-                    2 * int(value) + (-1 if minus else 1) * (2 * int(size) + 1)
-                    for value, size, minus in zip(values, drawn, negative, strict=True)
-                ],
-                dtype=object,
-            )
-        noisy: Integers = drawn.astype(np.int64, copy=False)
-        noisy *= 2
-        noisy += 1
-        flipped = negative.astype(np.int64)
-        np.negative(flipped, out=flipped)
-        noisy ^= flipped  # two's complement: (v ^ −1) − (−1) = −v
-        noisy -= flipped
-        noisy += values
-        noisy += values
-        return noisy
+        return stair(sensitivity, stair_width(sensitivity, epsilon), epsilon, self.entropy)
 
 
 def stair_width(sensitivity: int, epsilon: Fraction) -> int:
@@ -733,14 +426,11 @@ def stair_width(sensitivity: int, epsilon: Fraction) -> int:
     return min(max(round(sensitivity * Fraction(share)), 1), sensitivity)
 
 
-def _require_one_each(values: Sequence[int], sensitivities: Sequence[int]) -> None:
+def _added(exact: Sequence[int], noise: Iterable[int]) -> list[int]:
+    return [2 * value + odd for value, odd in zip(exact, noise, strict=True)]
+
+
+def _require_one_each(values: Sequence[object], sensitivities: Sequence[object]) -> None:
     if len(values) != len(sensitivities):
         msg = "numbers that are released together need one sensitivity each"
         raise NumericRangeError(msg)
-
-
-def _rate(epsilon: Fraction, sensitivity: int) -> Fraction:
-    if sensitivity < 1 or epsilon <= 0:
-        msg = "a mechanism needs a positive sensitivity in grid steps and a positive epsilon"
-        raise NumericRangeError(msg)
-    return epsilon / sensitivity

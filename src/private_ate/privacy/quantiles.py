@@ -19,9 +19,8 @@ from private_ate.errors import ArgumentError
 from private_ate.privacy.distributions import stair_shape
 
 __all__ = [
-    "linf_cdf", "linf_log_density", "linf_quantile", "staircase_and_normal_error",
-    "staircase_and_normal_quantile", "staircase_cdf", "staircase_quantile", "two_laplace_quantile",
-    "two_staircase_quantile",
+    "linf_cdf", "linf_log_density", "linf_quantile", "staircase_and_normal_quantile",
+    "staircase_cdf", "staircase_quantile", "two_laplace_quantile", "two_staircase_quantile",
 ]  # fmt: skip
 
 _FAR_OUT: Final = 0.99  # coverage above which equally likely slices end too early
@@ -37,16 +36,9 @@ def two_laplace_quantile(coverage: float, first: float, second: float) -> float:
     if large <= 0:
         return 0.0
     ratio = small / large
-    low, high = 0.0, 1.0
-    while two_laplace_tail(high, ratio) > 1 - coverage:
-        high *= 2
-    for _ in range(200):
-        middle = (low + high) / 2
-        if two_laplace_tail(middle, ratio) > 1 - coverage:
-            low = middle
-        else:
-            high = middle
-    return high * large
+    return large * _solve_increasing(
+        lambda size: -two_laplace_tail(size, ratio), coverage - 1, 1.0, precision=0.0
+    )
 
 
 def two_laplace_tail(size: float, ratio: float) -> float:
@@ -102,16 +94,6 @@ def staircase_and_normal_quantile(
         return float(inside.mean() if chances is None else chances @ inside.mean(axis=1))
 
     return _solve_increasing(covered, coverage, float(spread.max() + noise[noise.size // 2]))
-
-
-def staircase_and_normal_error(epsilon: float, sensitivity: float, deviation: float) -> float:
-    """Return ``E|sensitivity·X + deviation·Z|`` for staircase X at ε and standard normal Z."""
-    noise = sensitivity * _staircase_slices(epsilon)
-    if deviation <= 0:
-        return float(noise.mean())
-    share = noise / deviation
-    folded = math.sqrt(2 / math.pi) * np.exp(-(share**2) / 2) + share * (2 * ndtr(share) - 1)
-    return deviation * float(folded.mean())
 
 
 def two_staircase_quantile(coverage: float, epsilon: float, first: float, second: float) -> float:
@@ -199,14 +181,16 @@ def linf_quantile(coverage: float, outcomes: int) -> float:
     return (low + high) / 2
 
 
-def _solve_increasing(function: Callable[[float], float], wanted: float, guess: float) -> float:
-    """Return where an increasing function reaches a value, to nine digits."""
+def _solve_increasing(
+    function: Callable[[float], float], wanted: float, guess: float, precision: float = 1e-9
+) -> float:
+    """Return where an increasing function reaches a value, to nine digits or as many as asked."""
     high = guess
     while function(high) < wanted:
         high *= 2
     low = 0.0
     # Of the smallest numbers there is none between two that still differ by more than that.
-    while high - low > 1e-9 * high and low < (middle := (low + high) / 2) < high:
+    while high - low > precision * high and low < (middle := (low + high) / 2) < high:
         if function(middle) < wanted:
             low = middle
         else:

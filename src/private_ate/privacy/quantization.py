@@ -8,6 +8,8 @@ how much fits where is listed in docs/proofs/integers.md.
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import Final
 
 import numpy as np
@@ -22,6 +24,7 @@ __all__ = [
     "OUTCOME_BITS",
     "OUTCOME_STEPS",
     "WEIGHT_BITS",
+    "noise_bits",
     "quantize_outcomes",
     "quantize_weights",
     "require_rows",
@@ -37,6 +40,7 @@ WEIGHT_BITS: Final = 24
 _LARGEST_WEIGHT: Final = 2.0**38  # its steps stay below 2⁶²
 _HALF: Final = 16
 _EXACT_ROWS: Final = 1 << 14
+_FINEST_GRID: Final = 47  # 2¹⁴ values of a block, each at most 2⁴⁷ steps, stay below 2⁶²
 
 
 def quantize_outcomes(
@@ -86,6 +90,19 @@ def require_rows(rows: int, most: int = MOST_ROWS) -> None:
     if rows > most:
         msg = f"{rows} rows are more than the {most} that add up exactly here; use a part of them"
         raise NumericRangeError(msg)
+
+
+def noise_bits(sensitivity: float, epsilon: Fraction) -> int:
+    """Return the bits of a grid for values of unit size, at most 2⁻²⁰ of the noise scale.
+
+    At least 24, so that rounding the values themselves is out of sight; never above 40 for the
+    budgets that are allowed. From 48 on a block's sums could leave 64 bits: refused.
+    """
+    bits = max(24, 20 - math.floor(math.log2(sensitivity / float(epsilon))))
+    if bits > _FINEST_GRID:
+        msg = f"an epsilon of {float(epsilon):g} needs sums finer than 2^-{_FINEST_GRID}; use less"
+        raise NumericRangeError(msg)
+    return bits
 
 
 def _largest_size(values: npt.NDArray[np.float64]) -> float:

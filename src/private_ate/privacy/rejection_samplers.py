@@ -24,6 +24,7 @@ from private_ate.arrays import Integers
 from private_ate.privacy.entropy import Entropy
 from private_ate.privacy.samplers import (
     Coin,
+    decide,
     flip,
     flip_rows,
     geometric,
@@ -125,7 +126,7 @@ def _propose(variance: Fraction, width: int, count: int, entropy: Entropy) -> In
     accepted = gap > 0
     for row in np.flatnonzero(np.abs(gap) <= _UNSURE):
         coin = _acceptance(int(sizes[row]), variance, width)
-        accepted[row] = _decide(coin, int(words[row]), entropy)
+        accepted[row] = decide(coin, int(words[row]), 64, entropy)
     accepted &= ~(negative & (sizes == 0))
     signed: Integers = np.where(negative, -sizes, sizes)[accepted]
     return signed
@@ -133,12 +134,3 @@ def _propose(variance: Fraction, width: int, count: int, entropy: Entropy) -> In
 
 def _acceptance(size: int, variance: Fraction, width: int) -> Coin:
     return Coin.decay((size - variance / width) ** 2 / (2 * variance))
-
-
-def _decide(coin: Coin, word: int, entropy: Entropy) -> bool:
-    """Compare 64 drawn bits, and more where they agree, with the coin's expansion."""
-    bits, drawn = 64, word
-    while drawn == (threshold := coin.expansion(bits)):
-        drawn = (drawn << 64) | int.from_bytes(entropy.draw(8))
-        bits += 64
-    return drawn < threshold

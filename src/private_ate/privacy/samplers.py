@@ -24,11 +24,17 @@ from private_ate.privacy.entropy import Entropy
 
 __all__ = [
     "Coin",
+    "add_two_sided",
+    "cauchy",
+    "decide",
     "flip",
     "flip_rows",
     "geometric",
     "geometric_rows",
+    "move_codes",
     "random_order",
+    "stair",
+    "two_sided",
     "uniform_below",
     "uniform_rows",
 ]
@@ -114,12 +120,7 @@ def _enclosure(
 
 def flip(coin: Coin, entropy: Entropy) -> bool:
     """Toss one coin; 128 bits are always read, more only when all of them agree."""
-    bits = 128
-    drawn = int.from_bytes(entropy.draw(bits // 8))
-    while drawn == (threshold := coin.expansion(bits)):
-        drawn = (drawn << 64) | int.from_bytes(entropy.draw(8))
-        bits += 64
-    return drawn < threshold
+    return decide(coin, int.from_bytes(entropy.draw(16)), 128, entropy)
 
 
 def uniform_below(bound: int, entropy: Entropy) -> int:
@@ -191,7 +192,7 @@ def geometric(rate: Fraction, entropy: Entropy, *, public: bool = True) -> int:
         heads = part < thresholds[digit]
         if part == thresholds[digit]:  # once in 2¹²⁸ tosses
             coin = Coin.logistic(rate * (1 << digit), public=public)
-            heads = _undecided(coin, part, entropy)
+            heads = decide(coin, part, 128, entropy)
         value = (value << 1) | heads
     value ^= 1 << count
     if flip(tail, entropy):
@@ -213,6 +214,64 @@ def geometric_rows(rate: Fraction, rows: int, entropy: Entropy) -> npt.NDArray[n
     for block in _blocks(rows):
         _draw_geometric(drawn[block], coins, tail, entropy)
     return drawn
+
+
+def two_sided(rate: Fraction, entropy: Entropy, *, public: bool = True) -> int:
+    """Draw Laplace noise in half steps: an odd integer, ``P(v) ∝ exp(−rate·|v|/2)``."""
+    return _signed(2 * geometric(rate, entropy, public=public) + 1, entropy)
+
+
+def add_two_sided(values: Integers, rate: Fraction, entropy: Entropy) -> npt.NDArray[np.generic]:
+    """Return twice each value plus `two_sided` noise, as int64 or, where it could wrap, integers.
+
+    The rate is public.
+    """
+    drawn = geometric_rows(rate, values.size, entropy)
+    negative = flip_rows(Coin.logistic(Fraction(0)), values.size, entropy)
+    if drawn.dtype == object:
+        odd = np.where(negative, -1, 1).astype(object) * (2 * drawn + 1)
+        wide: npt.NDArray[np.generic] = 2 * values.astype(object) + odd
+        return wide
+    noisy: Integers = drawn.astype(np.int64, copy=False)
+    noisy *= 2
+    noisy += 1
+    flipped = negative.astype(np.int64)
+    np.negative(flipped, out=flipped)
+    noisy ^= flipped  # two's complement: (v ^ −1) − (−1) = −v
+    noisy -= flipped
+    noisy += values
+    noisy += values
+    return noisy
+
+
+def stair(sensitivity: int, inner: int, epsilon: Fraction, entropy: Entropy) -> int:
+    """Draw staircase noise in half steps, of an inner part that is ``inner`` steps wide."""
+    whole = geometric(epsilon, entropy)
+    outer = sensitivity - inner
+    outside = flip(Coin(outer, outer, inner, epsilon, public=True), entropy)
+    within = uniform_below(inner, entropy)
+    beyond = inner + uniform_below(max(outer, 1), entropy)
+    return _signed(2 * (whole * sensitivity + (beyond if outside else within)) + 1, entropy)
+
+
+def move_codes(codes: Codes, arms: int, coin: Coin, entropy: Entropy) -> Codes:
+    """Move the codes for which the coin shows heads by 1 to K − 1 places, in a circle."""
+    moved = np.flatnonzero(flip_rows(coin, codes.size, entropy))
+    places = uniform_rows(arms - 1, moved.size, entropy).astype(np.int64) + 1
+    answers = codes.copy()
+    answers[moved] = (codes[moved] + places) % arms
+    return answers
+
+
+def cauchy(entropy: Entropy) -> float:
+    """Draw a standard Cauchy variable in floating point: the tangent of a uniform angle."""
+    middle = 1 << 62
+    steps = 2 * uniform_below(middle, entropy) + 1 - middle
+    return math.tan(math.pi * (steps / (2 * middle)))
+
+
+def _signed(odd: int, entropy: Entropy) -> int:
+    return odd if entropy.draw(1)[0] & 1 else -odd
 
 
 def _draw_geometric(out: Integers, coins: tuple[Coin, ...], tail: Coin, entropy: Entropy) -> None:
@@ -280,7 +339,7 @@ def _settle(coins: tuple[Coin, ...], heads: Words, undecided: Words, entropy: En
     for tie in np.flatnonzero(drawn == following[which]):  # once in 2⁶⁴
         coin = coins[int(which[tie])]
         agreed = coin.expansion(_SHARED_BITS + 64)
-        won[tie] = _undecided(coin, agreed, entropy, bits=_SHARED_BITS + 64)
+        won[tie] = decide(coin, agreed, _SHARED_BITS + 64, entropy)
     octets = heads.view(np.uint8).reshape(heads.shape[0], heads.shape[1], 8)
     entry, lane = entry[won], lane[won]
     np.bitwise_or.at(
@@ -290,9 +349,8 @@ def _settle(coins: tuple[Coin, ...], heads: Words, undecided: Words, entropy: En
     )
 
 
-def _undecided(coin: Coin, agreed: int, entropy: Entropy, bits: int = 128) -> bool:
-    """Go on with a toss whose first ``bits`` bits equal the coin's expansion."""
-    drawn = agreed
+def decide(coin: Coin, drawn: int, bits: int, entropy: Entropy) -> bool:
+    """Compare drawn bits, and 64 more as long as all agree, with the coin's expansion."""
     while drawn == (threshold := coin.expansion(bits)):
         drawn = (drawn << 64) | int.from_bytes(entropy.draw(8))
         bits += 64

@@ -1,8 +1,9 @@
-"""What leaves: the release, what it is about, what was spent, its intervals and its JSON.
+"""What leaves: the release, what it is about, its intervals and its JSON.
 
-`release` holds the value itself and its JSON, `metadata` and `spending` what it says of its subject
-and its steps, `intervals` how far the sum of its errors may be off. Nothing here sees a record.
-`metadata`, `release` and `docs/make_schema.py` are changed together: they are the published schema.
+`release` holds the value itself and its JSON, `metadata` the rows of its tables, `public_facts` and
+`curator` what a page may add, `intervals` how far the sum of its errors may be off. Nothing here
+sees a record. `metadata`, `release` and `docs/make_schema.py` are changed together: they are the
+published schema.
 """
 
 from private_ate.release.curator import ArmDiagnostics, Diagnostics

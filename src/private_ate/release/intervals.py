@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal, assert_never
+from typing import Final, assert_never
 
 import numpy as np
 from scipy.special import ndtri
@@ -25,8 +25,8 @@ from private_ate.privacy.quantiles import (
     two_laplace_quantile,
     two_staircase_quantile,
 )
+from private_ate.settings import IntervalRule
 
-Rule = Literal["convolved", "in_squares"]
 Cdf = Callable[[Floats], Floats]
 
 _POINTS: Final = 1 << 13  # of the grid, for two or three errors; more have more
@@ -41,7 +41,7 @@ def half_width(
     coverage: float,
     noises: Sequence[NoiseDistribution],
     variances: Sequence[Sequence[float]],
-    rule: Rule,
+    rule: IntervalRule,
 ) -> float:
     """Return h such that the sum of all errors is within ±h with the wanted probability.
 
@@ -63,7 +63,7 @@ def chance_beyond(
     size: float,
     noises: Sequence[NoiseDistribution],
     variances: Sequence[Sequence[float]],
-    rule: Rule,
+    rule: IntervalRule,
 ) -> float:
     """Return the level at which :func:`half_width` is ``size``: a p-value, at least 1e-9.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
@@ -19,27 +20,28 @@ from private_ate.codec import (
 )
 from private_ate.domain.column_types import Label, label_text
 from private_ate.errors import ArgumentError
-from private_ate.facts import Facts
 from private_ate.privacy.budget import Epsilon
 from private_ate.privacy.levels import Level
-from private_ate.release.combinations import combine_arms, scale_contrast
 from private_ate.release.metadata import (
     ARMS,
     DESIGNS,
     Arm,
     Combination,
     Contrast,
+    Curve,
     Design,
     Effect,
     OutcomeNote,
     Pair,
     ReleasedEstimand,
+    Risks,
     Step,
     TreatmentNote,
+    around,
     released_estimand,
 )
 from private_ate.release.public_facts import PublicFacts
-from private_ate.release.survival import Curve, Risks
+from private_ate.settings import Facts
 from private_ate.showing import show
 
 if TYPE_CHECKING:
@@ -230,14 +232,7 @@ class Release:
             to zero ask for a sum of contrasts, which needs no means.
         """
         by_label = dict(zip(self._labels(*weights), weights.values(), strict=True))
-        if not self.arms:
-            return scale_contrast(self.contrasts[0], by_label)
-        facts = self.facts
-        return combine_arms(
-            self.arms, self.contrasts, by_label,
-            coverage=facts.confidence, rule=facts.interval_rule,
-            bounds=None if self.outcome is None else self.outcome.bounds,
-        )  # fmt: skip
+        return _combine(self, by_label)
 
     def _labels(self, *labels: Label) -> tuple[str, ...]:
         """Return labels as the release writes them; others than its own are refused."""
@@ -338,6 +333,84 @@ class Release:
 
     def __str__(self) -> str:
         return show(self, "text", str)
+
+
+def _combine(release: Release, weights: Mapping[str, float]) -> Combination:
+    """Return the weighted sum of arms' means with its intervals, from released numbers alone.
+
+    Weights that add up to zero need no means: the sum is then one of contrasts, and noise that all
+    means share drops out. Of two arms the contrast alone is known, which is scaled.
+    """
+    for label, weight in weights.items():
+        if isinstance(weight, bool) or not isinstance(weight, int | float):
+            msg = f"the weight of arm {label!r} is a number, not {type(weight).__name__}"
+            raise ArgumentError(msg, parameter="weights")
+        if not abs(weight) <= 1e9:
+            msg = f"the weight of arm {label!r} is a number of at most 1e9 in size"
+            raise ArgumentError(msg, parameter="weights")
+    if not any(weights.values()):
+        msg = "a combination needs an arm with a weight other than zero"
+        raise ArgumentError(msg, parameter="weights")
+    whole = math.fsum(weights.values())
+    is_contrast = abs(whole) <= 1e-9 * math.fsum(map(abs, weights.values()))
+    if release.arms:
+        return _combine_arms(release, weights, 0.0 if is_contrast else whole)
+    if not is_contrast:
+        msg = "of two arms their difference is released: give weights that add up to zero"
+        raise ArgumentError(msg, parameter="weights")
+    only = release.contrasts[0]
+    weight = weights.get(only.arm, 0.0)
+    interval, noise_interval = (
+        None if pair is None else (min(weight * pair[0], weight * pair[1]),
+                                   max(weight * pair[0], weight * pair[1]))
+        for pair in (only.interval, only.noise_interval)
+    )  # fmt: skip
+    return Combination(weight * only.effect, interval, noise_interval)
+
+
+def _combine_arms(release: Release, weights: Mapping[str, float], whole: float) -> Combination:
+    """Combine three arms or more; ``whole`` is what the weights add up to."""
+    from private_ate.release.intervals import half_width, noise_half_width  # loads scipy
+
+    reference = release.arms[0]
+    held = [(arm, weights[arm.label]) for arm in release.arms if weights.get(arm.label)]
+    noises = []
+    for arm, weight in held:
+        if arm.noise is None:
+            msg = (
+                "means that are rolled up from subgroups, or drawn with other outcomes, have no "
+                "single distribution of noise to combine by"
+            )
+            raise ArgumentError(msg, parameter="weights")
+        noises.append(arm.noise.scaled(weight))
+    if whole and any(arm.mean is None for arm, _ in held):
+        msg = (
+            "this release holds contrasts and no means: give weights that add up to zero, or pay "
+            "for the means"
+        )
+        raise ArgumentError(msg, parameter="weights")
+    if whole:
+        estimate = math.fsum(weight * (arm.mean or 0.0) for arm, weight in held)
+    else:
+        estimate = math.fsum(
+            weights.get(row.arm, 0.0) * row.effect
+            for row in release.contrasts
+            if row.against == reference.label
+        )
+    if whole and reference.mean_noise is not None:
+        noises.append(reference.mean_noise.scaled(whole))
+    ends = -math.inf, math.inf
+    if release.outcome is not None and release.outcome.bounds is not None:
+        low, high = release.outcome.bounds
+        products = [(weight * low, weight * high) for weight in weights.values()]
+        ends = math.fsum(map(min, products)), math.fsum(map(max, products))
+    facts = release.facts
+    variances = [[weight**2 * value for value in arm.variances] for arm, weight in held]
+    half = None
+    if facts.interval_rule is not None and all(variances):
+        half = half_width(facts.confidence, noises, variances, facts.interval_rule)
+    noise = noise_half_width(facts.confidence, noises)
+    return Combination(estimate, around(estimate, half, ends), around(estimate, noise, ends))
 
 
 def read_plain(text: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from private_ate.release import ArmOverlap, Overlap
+from private_ate.release.public_facts import ArmOverlap, Overlap
 from private_ate.report.drawings import Box, draw_boxes, draw_histogram, draw_track, short_name
 from private_ate.report.markup import Markup, element, folded, stacked, table, words_apart
 from private_ate.report.phrasing import number_text

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from private_ate.release import ArmDiagnostics
+from private_ate.release.curator import ArmDiagnostics
 from private_ate.report.arm_comparison import (
     balance_parts,
     balance_table,
@@ -24,8 +24,8 @@ from private_ate.report.phrasing import (
 )
 
 if TYPE_CHECKING:
-    from private_ate.release import Diagnostics, Release
-    from private_ate.release.curator import LostValues, WithoutNoise
+    from private_ate.release.curator import Diagnostics, LostValues, WithoutNoise
+    from private_ate.release.release import Release
 
 _TITLE = "Curator's page"
 _MARK = "Not private, do not share"

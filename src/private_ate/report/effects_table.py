@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Literal
 
 from private_ate.effects import p_value_of
 from private_ate.effects.of_releases import interval_error
-from private_ate.facts import Facts, settings_of_outcome
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.release.metadata import OutcomeNote, around, longer_half
 from private_ate.report.phrasing import column_title, noun, number_text, outcome_names, percent
-from private_ate.settings import OutcomeFacts
+from private_ate.settings import Facts, OutcomeFacts, settings_of_outcome
 
 if TYPE_CHECKING:
-    from private_ate.release import Release
     from private_ate.release.metadata import Arm, Effect, Pair
+    from private_ate.release.release import Release
 
 Scope = Literal["all", "reference"]
 _ALL = "all units"

@@ -43,7 +43,7 @@ from private_ate.report.summary_table import summary_table
 from private_ate.report.survival import survival_part
 
 if TYPE_CHECKING:
-    from private_ate.release import Release
+    from private_ate.release.release import Release
 
 _MOST_COVARIATES = 16  # rows of Table 1 that leave a printed report at two pages
 

@@ -51,8 +51,8 @@ from private_ate.report.phrasing import (
 from private_ate.report.summary_table import span_text
 
 if TYPE_CHECKING:
-    from private_ate.release import Release
     from private_ate.release.metadata import Effect
+    from private_ate.release.release import Release
 _MOST_PAIRS = 15  # other pairs that are drawn without being asked for
 
 

@@ -13,7 +13,8 @@ from private_ate.report.text import summary_rows
 
 if TYPE_CHECKING:
     from private_ate.planning.plan import Plan
-    from private_ate.release import ArmDiagnostics, Diagnostics, Release
+    from private_ate.release.curator import ArmDiagnostics, Diagnostics
+    from private_ate.release.release import Release
 
 
 def plan_card(plan: Plan) -> str:

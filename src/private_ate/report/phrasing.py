@@ -7,14 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from private_ate.effects.of_releases import interval_error, standard_error
-from private_ate.facts import Facts
 from private_ate.methods.registry import is_default
 from private_ate.privacy.levels import Level, private_part
-from private_ate.settings import SamplingFacts
+from private_ate.settings import Facts, SamplingFacts
 
 if TYPE_CHECKING:
-    from private_ate.release import Release
     from private_ate.release.metadata import ReleasedEstimand
+    from private_ate.release.release import Release
 PAPER = (
     "Quan Yuan, Xiaochen Li, Linkang Du, Min Chen, Mingyang Sun, Yunjun Gao, Shibo He, Jiming Chen "
     "and Zhikun Zhang, PrivATE: Differentially Private Average Treatment Effect Estimation for "

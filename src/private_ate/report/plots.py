@@ -12,7 +12,9 @@ from private_ate.report.survival import curve_points
 
 if TYPE_CHECKING:
     from private_ate.planning import Plan
-    from private_ate.release import ArmOverlap, Effect, Overlap, Release
+    from private_ate.release.metadata import Effect
+    from private_ate.release.public_facts import ArmOverlap, Overlap
+    from private_ate.release.release import Release
     from private_ate.report.effects_table import Scope
 
 _DOTS = 200  # to the inch, for slides
@@ -93,7 +95,7 @@ def draw_overlap(overlap: Overlap | ArmOverlap, path: Path) -> None:
     The panel of an arm shows how likely it was for the units of every arm.
     """
     _require_format(path)
-    from private_ate.release import ArmOverlap  # as below
+    from private_ate.release.public_facts import ArmOverlap  # as below
 
     if isinstance(overlap, ArmOverlap):
         _draw_panels(overlap, path)

@@ -14,11 +14,10 @@ from private_ate.effects import (
 )
 from private_ate.report.markup import Markup, element
 from private_ate.report.phrasing import number_text, percent, sampling_words, uncertainty
-from private_ate.settings import LedgerNote
 
 if TYPE_CHECKING:
-    from private_ate.release import Release
-    from private_ate.release.ratios import NumberNeeded
+    from private_ate.effects.of_releases import NumberNeeded
+    from private_ate.release.release import Release
 
 
 def summary_table(
@@ -157,7 +156,7 @@ def _budget(release: Release, spent_before: float | None) -> Iterator[tuple[str,
         cost += f", δ = {release.delta:g}"
     if spent_before is not None:
         cost += f"; ε = {spent_before:.6g} was spent on these data before"
-    note = LedgerNote.of(release.settings)
+    note = release.facts.ledger
     if note is not None:
         cost += f"; ε = {note.left:.6g} of the budget of {note.dataset} is left"
     yield "privacy cost", cost

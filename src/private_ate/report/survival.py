@@ -12,9 +12,8 @@ from private_ate.report.markup import Markup, element
 from private_ate.report.phrasing import number_text, percent
 
 if TYPE_CHECKING:
-    from private_ate.release import Release
-    from private_ate.release.metadata import Effect
-    from private_ate.release.survival import Curve, RiskContrast
+    from private_ate.release.metadata import Curve, Effect, RiskContrast
+    from private_ate.release.release import Release
 
 __all__ = ["curve_cells", "curve_points", "survival_part", "survival_rows", "survival_sentence"]
 

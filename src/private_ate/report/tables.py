@@ -26,7 +26,7 @@ from private_ate.report.phrasing import assumption, compared_line, headline, pai
 from private_ate.report.to_polars import effects_frame
 
 if TYPE_CHECKING:
-    from private_ate.release import Release
+    from private_ate.release.release import Release
 
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from private_ate.effects import standard_error
-from private_ate.facts import Facts
 from private_ate.report.effects_table import (
     Cells,
     Scope,
@@ -30,12 +29,13 @@ from private_ate.report.phrasing import (
 )
 from private_ate.report.summary_table import ratio_rows
 from private_ate.report.survival import curve_cells, survival_rows
+from private_ate.settings import Facts
 
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.table import Table
 
-    from private_ate.release import Release
+    from private_ate.release.release import Release
 
 _WIDTH = 88
 _LEVELS = {

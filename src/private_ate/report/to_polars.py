@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from private_ate.planning import Plan
-    from private_ate.release import ArmOverlap, Effect, Overlap, Release
+    from private_ate.release.metadata import Effect
+    from private_ate.release.public_facts import ArmOverlap, Overlap
+    from private_ate.release.release import Release
     from private_ate.sites.values import Combined, CombinedEffect
 
 
@@ -37,7 +39,7 @@ def overlap_frame(overlap: Overlap | ArmOverlap) -> pl.DataFrame:
     """
     import polars as pl  # as above
 
-    from private_ate.release import ArmOverlap  # as above
+    from private_ate.release.public_facts import ArmOverlap  # as above
 
     if isinstance(overlap, ArmOverlap):
         return pl.DataFrame(

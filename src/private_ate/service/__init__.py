@@ -1,11 +1,11 @@
 """A service between analysts and a curator's records: ask by plan, pay from a ledger, read later.
 
-Types stand at the bottom (`policy`, `question`, `refusals`); `store` keeps them; `operations` own
-every right and transaction; pages and web (HTTP, no records) call operations; a worker takes rows
-up and alone opens records. Modules of one layer do not know each other. Alone: texts of pages,
-limits, systemd units. Together: an endpoint, its page and `operations`; a column of a table, its
-dataclass, and its rights in `store.tables`; a state, `store.request_states` and the
-worker. Users import `Client` and `ServiceError` from here.
+Types stand at the bottom (`vocabulary`, `policy`); `store` keeps them; `operations` own every right
+and transaction; `web` (HTTP, no records) calls operations; a `worker` takes rows up, and its `job`
+alone opens records. Modules of one layer do not know each other. Alone: texts of pages, limits,
+systemd units. Together: an endpoint, its page and `operations`; a column of a table, its dataclass,
+and its rights in `store.tables`; a state in `vocabulary`, and the worker. Users import `Client` and
+`ServiceError` from here.
 """
 
 from __future__ import annotations

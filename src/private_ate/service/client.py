@@ -15,12 +15,12 @@ from ipaddress import ip_address
 from typing import Any, Final, cast
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
-from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, build_opener
+from urllib.request import HTTPRedirectHandler, ProxyHandler, build_opener
 from urllib.request import Request as HttpRequest
 
 from private_ate.errors import ArgumentError, BudgetError, PrivateAteError
-from private_ate.release import Release
-from private_ate.service.store.request_states import state_words
+from private_ate.release.release import Release
+from private_ate.service.vocabulary import state_words
 
 _SHOWN: Final = {
     "half-width": "half_width", "error": "error", "noise": "noise_error",
@@ -118,14 +118,15 @@ class Client:
         if data is not None:
             sent["Content-Type"] = "application/json"
         call = HttpRequest(self.url.rstrip("/") + path, data, sent, method=method)  # noqa: S310  # checked
+        # Plain HTTP never leaves this computer through a proxy.
+        direct = [ProxyHandler({})] if urlsplit(self.url).scheme == "http" else []
+        opener = build_opener(_NoRedirects, *direct)
         try:
-            with _opener(self.url).open(call, timeout=self.timeout) as answer:
+            with opener.open(call, timeout=self.timeout) as answer:
                 return cast("bytes", answer.read()).decode()
         except HTTPError as error:
             with error:
-                if error.code in _REDIRECTS:
-                    raise _redirected(self.url, error) from None
-                raise _refusal(error.code, error.read()) from None
+                raise _refusal(self.url, error) from None
         except (URLError, HTTPException, OSError) as cause:
             msg = f"the service at {self.url} does not answer"
             raise ServiceError(msg) from cause
@@ -248,26 +249,18 @@ class _NoRedirects(HTTPRedirectHandler):
         """Follow none."""
 
 
-def _opener(url: str) -> OpenerDirector:
-    """Return what opens an address; plain HTTP never leaves this computer through a proxy."""
-    is_plain = urlsplit(url).scheme == "http"
-    return build_opener(_NoRedirects, *([ProxyHandler({})] if is_plain else []))
-
-
-def _redirected(url: str, error: HTTPError) -> ServiceError:
-    address = str(error.headers.get("Location", ""))[:200]
-    msg = (
-        f"the service at {url} sends the request on to {address!a}; the token was not sent there. "
-        "Give that address instead if you trust it"
-    )
-    return ServiceError(msg, error.code, "redirect")
-
-
-def _refusal(status: int, body: bytes) -> PrivateAteError:
+def _refusal(url: str, error: HTTPError) -> PrivateAteError:
     """Return a service's problem as an error; its budget's as the library's own."""
+    if error.code in _REDIRECTS:
+        address = str(error.headers.get("Location", ""))[:200]
+        msg = (
+            f"the service at {url} sends the request on to {address!a}; the token was not sent "
+            "there. Give that address instead if you trust it"
+        )
+        return ServiceError(msg, error.code, "redirect")
     try:
-        plain = json.loads(body)
+        plain = json.loads(error.read())
         code, detail = str(plain["code"]), str(plain["detail"])
     except (ValueError, KeyError, TypeError):
-        return ServiceError(f"the service answered {status} without a reason", status)
-    return BudgetError(detail) if code == "budget" else ServiceError(detail, status, code)
+        return ServiceError(f"the service answered {error.code} without a reason", error.code)
+    return BudgetError(detail) if code == "budget" else ServiceError(detail, error.code, code)

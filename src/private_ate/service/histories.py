@@ -14,12 +14,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from private_ate.errors import LedgerError
+from private_ate.ledger.accounts import last_hash, read_entries
+from private_ate.ledger.chain import Entry
 from private_ate.ledger.ledger import Ledger
-from private_ate.ledger.store import Execute, Store, last_hash, one
-from private_ate.service.store.events import last_event, read_events, time_text, verify_events
+from private_ate.ledger.stores import Execute, Store, one
+from private_ate.service.store.catalogue import list_datasets, list_populations
+from private_ate.service.store.events import (
+    CLOSED,
+    REVOKED,
+    Event,
+    last_event,
+    read_events,
+    time_text,
+    verify_events,
+)
+from private_ate.service.store.requests import list_requests, spent_of, state_of_events
+from private_ate.service.store.users import list_users
+from private_ate.service.vocabulary import FINAL, MOVES
 
 _HOLDS: Final = 60_000  # milliseconds
 
@@ -148,3 +162,59 @@ class RecentCheck:
         except LedgerError as error:
             return Check(len(events), str(error), moment)
         return Check(len(events), "", moment)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What verified: how much of it, and the ends of both chains."""
+
+    entries: int
+    head: str
+    events: int
+    event_head: str
+    requests: int
+
+
+def verify_service(store: Store, head: str | None = None) -> Found:
+    """Check everything that the store claims; an error says what does not hold."""
+    checked = Ledger(store).verify(head)
+    with store.snapshot() as execute:
+        events = read_events(execute)
+        end = verify_events(events)
+        rows = list_requests(execute, last=1 << 40)
+        undone = {(CLOSED, item.name) for item in list_datasets(execute) if not item.closed}
+        undone |= {(REVOKED, item.name) for item in list_users(execute, 0) if not item.revoked}
+        overspent = [
+            item.name
+            for item in list_populations(execute)
+            if not spent_of(execute, item.name).fits(item.total)
+        ]
+        # Of the same moment as the rows: workers may go on meanwhile.
+        entries: dict[tuple[str, str], Entry] = {
+            (entry.kind, entry.request): entry for entry in read_entries(execute)
+        }
+    for name in overspent:
+        _differs(f"population {name!r} has spent more than its budget")
+    about: dict[str, list[Event]] = {}
+    for event in events:
+        about.setdefault(event.subject, []).append(event)
+        if (event.kind, event.subject) in undone:
+            _differs(f"of {event.subject!r} the history says {event.kind!r}, and it was undone")
+    for row in rows:
+        charge, release = entries.get(("charge", row.id)), entries.get(("release", row.id))
+        paid = row.state in ("charged", "done", "lost") and not row.dummy
+        if paid != (charge is not None) or (release is not None) != (paid and row.state == "done"):
+            _differs(f"request {row.id} is {row.state}, which the ledger does not bear out")
+        if charge is not None and charge.plan != row.plan:
+            _differs(f"request {row.id} was charged for another plan than was approved")
+        # A worker's steps may not be public yet.
+        last = state_of_events(about.get(row.id, []))
+        is_hidden = last == "queued" and bool(row.claim) and row.state in MOVES["queued"] | FINAL
+        if last != row.state and not is_hidden:
+            _differs(f"request {row.id} is {row.state}, and its history says {last or 'nothing'}")
+    return Found(checked.entries, checked.head, len(events), end, len(rows))
+
+
+def _differs(what: str) -> NoReturn:
+    msg = f"the service's tables and its histories differ: {what}"
+    raise LedgerError(msg)

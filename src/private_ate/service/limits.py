@@ -10,9 +10,7 @@ from dataclasses import dataclass, field, fields
 from typing import Final
 
 from private_ate.arguments import settle, whole_number
-from private_ate.codec import decode
-from private_ate.service.refusals import TooMany
-from private_ate.service.store.request_states import Counts
+from private_ate.service.vocabulary import TooMany
 
 _MOST: Final = 10**9
 
@@ -33,29 +31,24 @@ class Limits:
         for item in fields(self):
             settle(self, **{item.name: whole_number(item.name, getattr(self, item.name), 1, _MOST)})
 
-    @classmethod
-    def read(cls, plain: object) -> Limits:
-        """Build limits from plain values, as TOML gives them."""
-        return decode(cls, plain, "[limits]", "service.toml")
-
-    def require_room(self, found: Counts, *, dummy: bool) -> None:
-        """Refuse one more request of an analyst."""
+    def require_room(self, under_way: int, a_day: int, *, dummy: bool) -> None:
+        """Refuse one more request of an analyst who has so many."""
         about = "for made-up data " if dummy else ""
-        if found.a_day >= self.a_day:
+        if a_day >= self.a_day:
             msg = f"you may make {self.a_day} requests {about}in a day; ask again later"
             raise TooMany(msg)
-        if found.under_way >= self.under_way:
+        if under_way >= self.under_way:
             msg = (
-                f"you have {found.under_way} requests {about}under way, the most that one analyst "
+                f"you have {under_way} requests {about}under way, the most that one analyst "
                 "may; wait for an answer or cancel one"
             )
             raise TooMany(msg)
 
-    def require_room_to_wait(self, found: Counts) -> None:
+    def require_room_to_wait(self, waiting: int) -> None:
         """Refuse one more request that would wait for a curator."""
-        if found.waiting >= self.waiting:
+        if waiting >= self.waiting:
             msg = (
-                f"you have {found.waiting} requests that wait for a curator, the most that one "
+                f"you have {waiting} requests that wait for a curator, the most that one "
                 "analyst may; wait for a decision or cancel one"
             )
             raise TooMany(msg)
@@ -85,7 +78,8 @@ class Shares:
                 msg = "more plans and made-up data are asked for than can be made; wait a moment"
                 raise TooMany(msg)
             self._held[name] += 1
-            self._news.wait_for(lambda: self._may_run(name))
+            running = self._running
+            self._news.wait_for(lambda: name not in running and len(running) < self.at_once)
             self._running.add(name)
         try:
             yield
@@ -95,6 +89,3 @@ class Shares:
                 self._held[name] -= 1
                 self._held += Counter()  # drops users who hold nothing
                 self._news.notify_all()
-
-    def _may_run(self, name: str) -> bool:
-        return name not in self._running and len(self._running) < self.at_once

@@ -13,31 +13,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from private_ate.arguments import check_name
 from private_ate.datasets.dummy import DummyStudy, draw_dummy
 from private_ate.errors import ArgumentError, LedgerError
+from private_ate.ledger.accounts import find_entry, read_entries
 from private_ate.ledger.chain import Entry, canonical
 from private_ate.ledger.cost import BudgetUnits
-from private_ate.ledger.names import check_name
-from private_ate.ledger.store import Execute, Store, find_entry, one, read_entries
+from private_ate.ledger.stores import Execute, Store, insert, one, update
 from private_ate.service.histories import RecentCheck, first_hidden
 from private_ate.service.limits import Limits, Shares
-from private_ate.service.policy import Balance, Dataset, Policy, Population
-from private_ate.service.question import Question
-from private_ate.service.refusals import (
-    Actor,
-    BudgetRefusal,
-    Conflict,
-    Forbidden,
-    Missing,
-    NotReady,
-)
+from private_ate.service.policy import Balance, Dataset, Policy, Population, Question
 from private_ate.service.release_times import dummy_bound, running_bound
 from private_ate.service.settling import Planned, Settled, job_size, plan_question, settle_question
 from private_ate.service.store import catalogue, users
 from private_ate.service.store.catalogue import find_dataset, find_population
 from private_ate.service.store.events import Event, are_two_persons, now, read_events
-from private_ate.service.store.group_commit import Group
-from private_ate.service.store.request_states import State
 from private_ate.service.store.requests import (
     RequestRow,
     approvers_of,
@@ -50,7 +40,15 @@ from private_ate.service.store.requests import (
     move,
     objections_to,
     spent_and_reserved,
-    write_approval,
+)
+from private_ate.service.vocabulary import (
+    Actor,
+    BudgetRefusal,
+    Conflict,
+    Forbidden,
+    Missing,
+    NotReady,
+    State,
 )
 
 # A curator chooses a reason: a text of their own could reveal what they saw.
@@ -60,12 +58,6 @@ REASONS: Final = {
     "method": "another method or estimand is wanted",
     "again": "the question was answered already",
 }
-
-
-def request_name(analyst: str, key: str) -> str:
-    """Return the id of an analyst's request, which is also its id in the ledger."""
-    text = f"{analyst}\0{key}".encode("utf-8", "surrogatepass")
-    return "r" + hashlib.sha256(text).hexdigest()[:31]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +75,9 @@ class Service:
     manages: bool = True
     limits: Limits = field(default_factory=Limits)
     shares: Shares = field(default_factory=Shares, repr=False, compare=False)
-    group: Group = field(init=False, repr=False, compare=False)
     checks: RecentCheck = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "group", Group(self.store))
         object.__setattr__(self, "checks", RecentCheck(self.store, self.clock))
 
     # What there is ------------------------------------------------------------------------------
@@ -167,7 +157,8 @@ class Service:
         actor.require("analyst", write=True)
         check_name("idempotency key", key)
         settled = self.settle(question)
-        name = request_name(actor.name, key)
+        words = f"{actor.name}\0{key}".encode("utf-8", "surrogatepass")
+        name = "r" + hashlib.sha256(words).hexdigest()[:31]
         bill = settled.bill
         moment = self.clock()
         fresh = RequestRow(
@@ -176,14 +167,14 @@ class Service:
             0, 0, 0, 0, 0, "[]", "", "", "",
         )  # fmt: skip
 
-        def keep(execute: Execute) -> RequestRow:
-            known = one(execute, "SELECT id FROM service_requests WHERE id = ?", name)
-            if known is not None:
-                return _same(find_request(execute, name), fresh)
-            self._keep(execute, actor, fresh, question, settled)
-            return find_request(execute, name)
-
-        return self.group.run(keep)
+        with self.store.transaction() as execute:
+            if one(execute, "SELECT id FROM service_requests WHERE id = ?", name) is None:
+                self._keep(execute, actor, fresh, question, settled)
+            known = find_request(execute, name)
+        if (known.plan, known.dummy, known.dataset) != (fresh.plan, fresh.dummy, fresh.dataset):
+            msg = "this idempotency key was used for another plan; choose a new one"
+            raise Conflict(msg)
+        return known
 
     def _keep(
         self,
@@ -198,13 +189,19 @@ class Service:
         if dataset.closed:
             msg = f"data set {dataset.name!r} is closed; it takes no more requests"
             raise Conflict(msg)
-        counts = count_requests(
+        under_way, waiting, a_day = count_requests(
             execute, actor.name, dummy=question.dummy, moment=fresh.submitted
-        )  # fmt: skip
-        self.limits.require_room(counts, dummy=question.dummy)
+        )
+        self.limits.require_room(under_way, a_day, dummy=question.dummy)
         against: tuple[str, ...] = ()
         if question.dummy:
-            _require_method(dataset, settled)
+            allowed = dataset.policy.methods
+            if settled.method.name not in allowed:
+                msg = (
+                    f"made-up data of data set {dataset.name!r} is answered by the methods of its "
+                    f"policy ({', '.join(allowed) or 'none'}), not by {settled.method.name!r}"
+                )
+                raise Conflict(msg)
         else:
             if catalogue.last_file_problem(execute, dataset.name):
                 msg = (
@@ -215,7 +212,7 @@ class Service:
             self._require_budget(execute, dataset, fresh.cost)
             against = objections_to(execute, actor.name, dataset, settled.asks, self.clock())
         if against:
-            self.limits.require_room_to_wait(counts)
+            self.limits.require_room_to_wait(waiting)
         insert_request(execute, fresh)
         if not against:
             self._approve(execute, fresh, settled, "policy")
@@ -245,10 +242,6 @@ class Service:
             execute, row.id, "approved", "queued", actor,
             queued=moment, start=moment + 1, ends=moment + 1 + length,
         )  # fmt: skip
-        self._assign_slots(execute, row, moment)
-
-    def _assign_slots(self, execute: Execute, row: RequestRow, moment: int) -> None:
-        """Give the requests beside this one that have not started their slots anew."""
         assign_slots(execute, row, moment, self.grace, self.tick)
 
     # Deciding -----------------------------------------------------------------------------------
@@ -283,10 +276,10 @@ class Service:
                     "to the other; another person decides"
                 )
                 raise Conflict(msg)
-            write_approval(execute, row, actor.name)
+            insert(execute, "service_approvals", request=row.id, plan=row.plan, approver=actor.name)
             if not is_enough:
                 names = json.dumps([actor.name])
-                execute("UPDATE service_requests SET approvers = ? WHERE id = ?", (names, name))
+                update(execute, "service_requests", "id = ?", name, approvers=names)
                 return find_request(execute, name)
             self._require_budget(execute, dataset, row.cost)
             self._approve(execute, row, settled, actor.name)
@@ -371,7 +364,7 @@ class Service:
             moment = self.clock()
             users.revoke_user(execute, name, actor.name, moment)
             for row in end_with(execute, name, actor.name, moment):
-                self._assign_slots(execute, row, moment)
+                assign_slots(execute, row, moment, self.grace, self.tick)
 
     # Requests -----------------------------------------------------------------------------------
 
@@ -402,7 +395,7 @@ class Service:
                 msg = "it has started or ended; what it costs stays spent"
                 raise Conflict(msg)
             move(execute, name, row.state, "cancelled", actor.name, visible=moment)
-            self._assign_slots(execute, row, moment)
+            assign_slots(execute, row, moment, self.grace, self.tick)
             return find_request(execute, name)
 
     # Reading ------------------------------------------------------------------------------------
@@ -447,24 +440,6 @@ class Service:
             msg = "there is no such request"
             raise Missing(msg)
         return row
-
-
-def _require_method(dataset: Dataset, settled: Settled) -> None:
-    """Refuse made-up data to a method that the policy does not list."""
-    allowed = dataset.policy.methods
-    if settled.method.name not in allowed:
-        msg = (
-            f"made-up data of data set {dataset.name!r} is answered by the methods of its policy "
-            f"({', '.join(allowed) or 'none'}), not by {settled.method.name!r}"
-        )
-        raise Conflict(msg)
-
-
-def _same(known: RequestRow, fresh: RequestRow) -> RequestRow:
-    if (known.plan, known.dummy, known.dataset) != (fresh.plan, fresh.dummy, fresh.dataset):
-        msg = "this idempotency key was used for another plan; choose a new one"
-        raise Conflict(msg)
-    return known
 
 
 def _require_waiting(row: RequestRow) -> None:

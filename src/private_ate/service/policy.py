@@ -1,4 +1,4 @@
-"""Populations and data sets as they are declared, and what a data set's policy approves by itself.
+"""What is declared of a data set, asked of it, and approved by itself: plain values, read once.
 
 A population owns a budget; everything that a policy does not approve waits for a curator.
 """
@@ -6,23 +6,32 @@ A population owns a budget; everything that a policy does not approve waits for 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated, Any, Final, cast
 
-from private_ate.arguments import exact_number, real_number, settle, truth_value, whole_number
+from private_ate.arguments import (
+    check_name,
+    exact_number,
+    real_number,
+    settle,
+    truth_value,
+    whole_number,
+)
 from private_ate.codec import DECIMAL, decode, encode
 from private_ate.domain import Domain
 from private_ate.errors import ArgumentError
 from private_ate.ledger.cost import BudgetUnits
-from private_ate.ledger.names import check_name
 from private_ate.methods.registry import METHODS, known_estimands
+from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import Level
 
 _Decimal = Annotated[str, DECIMAL]
 _NANO: Final = 10**9
 _MOST_COLUMNS: Final = 1000
+LONGEST_PURPOSE: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +81,17 @@ class Wish:
     """What a policy looks at: what would be released, its cost, and what was asked before.
 
     ``estimands`` are all that the release may turn out to be, after options and arms; ``subgroups``
-    the columns that define subgroups, ``outcomes`` those that are answered about.
+    the columns that define subgroups. ``month`` is the ε that the analyst asked of the population
+    in thirty days, in billionths as ``epsilon`` is, ``today`` the number of requests in 24 hours.
     """
 
     method: str
     estimands: tuple[str, ...]
-    epsilon: int  # billionths
+    epsilon: int
     delta: int
     confidence: float | None  # None without an interval
-    month: int = 0  # billionths of ε that the analyst asked of the population in thirty days
-    today: int = 0  # how many requests the analyst made to the population in 24 hours
+    month: int = 0
+    today: int = 0
     outcomes: tuple[str, ...] = ()
     subgroups: tuple[str, ...] = ()
 
@@ -90,28 +100,13 @@ class Wish:
 class Policy:
     """Limits within which a plan is approved at once.
 
-    Attributes
-    ----------
-    automatic : bool
-        Whether anything is approved without a curator.
-    methods, estimands : tuple of text
-        What may be used, and what a release may be about: one of several arms' units counts as
-        the ATT or the ATC, and arms compared as they are outside of a trial as a "difference".
-    outcomes, subgroups : tuple of text, optional
-        Columns that may be answered about, and that may define subgroups; None is every one
-        that the domain declares, () is none.
-    epsilon_per_request, epsilon_per_month : text
-        The most ε of one request, and of an analyst's requests to the population in thirty days.
-    epsilon_at_least : text
-        The least ε of one request: less buys noise, and public facts again.
-    requests_per_day : int
-        How many requests an analyst may make to the population in 24 hours.
-    needs_interval : bool
-        Whether a request must pay for a confidence interval.
-    confidence_at_least : float
-        The least confidence of an interval.
-    two_persons : bool
-        Whether a curator's approval needs a second curator.
+    Where ``automatic`` is not set nothing is approved without a curator, and with ``two_persons``
+    what waits needs a second one. ``estimands`` are what a release may be about: one of several
+    arms' units counts as the ATT or the ATC, and arms compared as they are outside of a trial as a
+    "difference". ``outcomes`` may be answered about and ``subgroups`` be defined by these columns;
+    None is every one that the domain declares. Less than ``epsilon_at_least`` buys noise, and
+    public facts again. A month of an analyst is thirty days, and a day 24 hours, of all requests to
+    the population.
     """
 
     automatic: bool = True
@@ -128,22 +123,7 @@ class Policy:
     two_persons: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("automatic", "needs_interval", "two_persons"):
-            settle(self, **{name: truth_value(name, getattr(self, name))})
-        for name in ("epsilon_per_request", "epsilon_per_month", "epsilon_at_least"):
-            number = exact_number(name, getattr(self, name), "0", "1000000")
-            settle(self, **{name: BudgetUnits(int(number * _NANO)).epsilon_text})
-        settle(self, methods=_words("methods", self.methods, tuple(METHODS)))
-        settle(self, estimands=_words("estimands", self.estimands, judged_estimands()))
-        settle(
-            self,
-            requests_per_day=whole_number("requests_per_day", self.requests_per_day, 0, 10**6),
-            confidence_at_least=real_number(
-                "confidence_at_least", self.confidence_at_least, 0.5, 0.9999
-            ),
-        )
-        for name in ("outcomes", "subgroups"):
-            settle(self, **{name: _columns(name, getattr(self, name))})
+        settle(self, **{name: check(name, getattr(self, name)) for name, check in _CHECKS.items()})
 
     @classmethod
     def read(cls, plain: object) -> Policy:
@@ -167,25 +147,29 @@ class Policy:
         most = ("automatic", "epsilon_per_request", "epsilon_per_month", "requests_per_day")
         least = ("epsilon_at_least", "needs_interval", "confidence_at_least", "two_persons")
         return (
-            any(_is_wider(getattr(self, name), getattr(held, name)) for name in lists)
+            any(_beyond(getattr(self, name), getattr(held, name)) for name in lists)
             or any(_number(self, name) > _number(held, name) for name in most)
             or any(_number(self, name) < _number(held, name) for name in least)
         )
 
     def objections(self, wish: Wish) -> tuple[str, ...]:
         """Say why a plan is not approved at once; empty if it is. Follows public facts alone."""
-        whole = Fraction(wish.epsilon, _NANO)
+        whole, month = Fraction(wish.epsilon, _NANO), Fraction(wish.epsilon + wish.month, _NANO)
         outcomes = _beyond(wish.outcomes, self.outcomes)
         subgroups = _beyond(wish.subgroups, self.subgroups)
-        estimands = [one for one in wish.estimands if one not in self.estimands]
-        month = Fraction(wish.epsilon + wish.month, _NANO)
+        words = {"difference": "a difference of arms as they are"}
+        estimands = " or ".join(
+            words.get(each, f"the {each.upper()}")
+            for each in wish.estimands
+            if each not in self.estimands
+        )
         confidence = wish.confidence
         found = (
             (not self.automatic, "every request is looked at by a curator"),
             (wish.method not in self.methods, f"method {wish.method!r} is not on the list"),
-            (bool(estimands), f"{_named_estimands(estimands)} is not on the list"),
-            (bool(outcomes), f"outcome {', '.join(outcomes)} is not on the list"),
-            (bool(subgroups), f"subgroups by {', '.join(subgroups)} are not on the list"),
+            (estimands, f"{estimands} is not on the list"),
+            (outcomes, f"outcome {', '.join(outcomes)} is not on the list"),
+            (subgroups, f"subgroups by {', '.join(subgroups)} are not on the list"),
             (
                 whole > Fraction(self.epsilon_per_request),
                 f"one request may cost ε = {self.epsilon_per_request} at most",
@@ -235,16 +219,59 @@ class Dataset:
     policy: Policy = field(metadata={"read": lambda text: Policy.read(json.loads(text))})
 
 
-def _is_wider(mine: tuple[str, ...] | None, other: tuple[str, ...] | None) -> bool:
-    """Whether a list allows what another does not; None allows everything."""
-    if other is None:
-        return False
-    return mine is None or not set(mine) <= set(other)
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One request as its analyst words it; ``dummy`` asks simulated data instead.
 
+    ``purpose`` says what the answer is for: curators read it, nothing is decided by it.
+    ``by`` may come as one text and is kept as a list.
+    Sampling weights are no part of it: those that a data set's domain declares are in force.
+    """
 
-def _number(policy: Policy, name: str) -> Fraction:
-    """Return a limit or a switch of a policy as a number."""
-    return Fraction(getattr(policy, name))
+    dataset: str
+    epsilon: _Decimal
+    method: str = "auto"
+    estimand: str = "ate"
+    among: str | None = None
+    target: str = "balance"
+    design: str = "unknown"
+    probability: float | str | None = None
+    by: tuple[str, ...] | str = ()
+    overall: bool = False
+    confidence: float | None = 0.95
+    neighbors: int = 5
+    covariates: tuple[str, ...] | None = None
+    outcome_sd: float | None = None
+    leave_out_undeclared: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+    dummy: bool = False
+    purpose: str = ""
+
+    def __post_init__(self) -> None:
+        parse_epsilon(self.epsilon)
+        purpose = self.purpose.strip()
+        # What does not print could be shown as something else.
+        if len(purpose) > LONGEST_PURPOSE or not purpose.isprintable():
+            msg = f"purpose is one line of text of at most {LONGEST_PURPOSE} characters"
+            raise ArgumentError(msg)
+        settle(self, epsilon=str(self.epsilon).strip(), purpose=purpose)
+        settle(self, by=(self.by,) if isinstance(self.by, str) else tuple(self.by))
+        names = self.covariates
+        if names is not None and not 0 < len(set(names)) == len(names) <= _MOST_COLUMNS:
+            msg = (
+                "covariates are a list of different column names, or null for all that are declared"
+            )
+            raise ArgumentError(msg)
+
+    @classmethod
+    def read(cls, plain: object) -> Question:
+        """Read a question from plain values; whatever is not known is refused."""
+        return decode(cls, plain, "a request")
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The question as plain JSON values."""
+        return cast("dict[str, Any]", encode(self))
 
 
 def judged_estimands() -> tuple[str, ...]:
@@ -252,30 +279,48 @@ def judged_estimands() -> tuple[str, ...]:
     return (*known_estimands(), "difference")
 
 
-def _named_estimands(estimands: list[str]) -> str:
-    """Name what is not on a list, in a sentence."""
-    words = {"difference": "a difference of arms as they are"}
-    return " or ".join(words.get(one, f"the {one.upper()}") for one in estimands)
+def _number(policy: Policy, name: str) -> Fraction:
+    """Return a limit or a switch of a policy as a number."""
+    return Fraction(getattr(policy, name))
 
 
-def _words(name: str, value: object, known: tuple[str, ...]) -> tuple[str, ...]:
+def _beyond(asked: tuple[str, ...] | None, allowed: tuple[str, ...] | None) -> list[str]:
+    """Return what is asked and not allowed; None is everything."""
+    if allowed is None:
+        return []
+    return (
+        ["everything"] if asked is None else [repr(each) for each in asked if each not in allowed]
+    )
+
+
+def _amount(name: str, value: object) -> str:
+    number = exact_number(name, value, "0", "1000000")
+    return BudgetUnits(int(number * _NANO)).epsilon_text
+
+
+def _words(name: str, value: object) -> tuple[str, ...]:
+    known = tuple(METHODS) if name == "methods" else judged_estimands()
     if not isinstance(value, list | tuple) or not all(word in known for word in value):
         msg = f"{name} are some of {', '.join(known)}"
         raise ArgumentError(msg)
     return tuple(dict.fromkeys(value))
 
 
-def _columns(name: str, value: object) -> tuple[str, ...] | None:
-    """Read a list of columns; None stands for all."""
+def _columns(name: str, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    """Check a list of columns; None stands for all."""
     if value is None:
         return None
-    listed = isinstance(value, list | tuple) and len(value) <= _MOST_COLUMNS
-    if not listed or not all(isinstance(word, str) for word in cast("list[object]", value)):
+    if len(value) > _MOST_COLUMNS:
         msg = f"{name} is a list of columns, or null for all that are declared"
         raise ArgumentError(msg)
-    return tuple(dict.fromkeys(check_name("column", word) for word in cast("list[str]", value)))
+    return tuple(dict.fromkeys(check_name("column", word) for word in value))
 
 
-def _beyond(asked: tuple[str, ...], allowed: tuple[str, ...] | None) -> list[str]:
-    """Return what is asked and not allowed."""
-    return [] if allowed is None else [repr(name) for name in asked if name not in allowed]
+_CHECKS: Final[dict[str, Any]] = {
+    **dict.fromkeys(("automatic", "needs_interval", "two_persons"), truth_value),
+    **dict.fromkeys(("epsilon_per_request", "epsilon_per_month", "epsilon_at_least"), _amount),
+    **dict.fromkeys(("methods", "estimands"), _words),
+    **dict.fromkeys(("outcomes", "subgroups"), _columns),
+    "requests_per_day": lambda name, value: whole_number(name, value, 0, 10**6),
+    "confidence_at_least": lambda name, value: real_number(name, value, 0.5, 0.9999),
+}

@@ -24,8 +24,7 @@ from private_ate.methods.registry import AUTO, Method
 from private_ate.planning import Plan, PlanRow, StudySizes, plan_ate
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.request import Request, among_arm
-from private_ate.service.policy import Balance, Budget, Dataset, Wish
-from private_ate.service.question import Question
+from private_ate.service.policy import Balance, Budget, Dataset, Question, Wish
 from private_ate.service.release_times import JobSize
 
 # Methods without a planner that compare arms as they are, or do where their noise is wide.

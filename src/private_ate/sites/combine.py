@@ -7,31 +7,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, cast, get_args
+from dataclasses import fields, replace
+from typing import Any, Final, cast, get_args
 
 import numpy as np
 
 from private_ate._version import VERSION
 from private_ate.arguments import one_of, real_number
+from private_ate.effects.row_errors import row_variances
+from private_ate.effects.to_release import warn_of_epsilon
 from private_ate.errors import ArgumentError
-from private_ate.release import Release
 from private_ate.release.metadata import Effect, OutcomeNote, Pair, longer_half
-from private_ate.release.spending import warn_of_epsilon
+from private_ate.release.release import Release
 from private_ate.sites.compatibility import (
     Key,
+    promise_together,
     refuse_disagreement,
     refuse_unsound,
     row_key,
     warn_of_differences,
 )
-from private_ate.sites.guarantee import promise_together
-from private_ate.sites.input import read_site
 from private_ate.sites.pooling import pool_fixed, pool_random, quantile
-from private_ate.sites.values import Combined, CombinedEffect, Model, Site
+from private_ate.sites.values import Combined, CombinedEffect, Model, Site, SiteEffect
 
-_FEW = 5  # sites below which their differences are hardly known
-_SUSPECT = 0.1  # p-value of Q below which a single effect for all sites is rejected
+_FEW: Final = 5  # sites below which their differences are hardly known
+_SUSPECT: Final = 0.1  # p-value of Q below which a single effect for all sites is rejected
+_LARGEST: Final = 1e100  # whose square and its sums are still numbers
+_SLACK: Final = 1e-9  # by which rounding may make ends differ
 
 
 def combine(
@@ -68,7 +70,7 @@ def combine(
     refuse_disagreement(named)
     coverage = _coverage(named, confidence)
     effects, left_out = _pool_rows(named, model, coverage)
-    promise = promise_together(list(named.values()))
+    promise, guarantee, not_protected = promise_together(list(named.values()))
     first = next(iter(named.values()))
     return Combined(
         model=model,
@@ -89,8 +91,8 @@ def combine(
         delta=promise.delta,
         level=promise.level,
         adjacency=promise.adjacency,
-        guarantee=promise.guarantee,
-        not_protected=promise.not_protected,
+        guarantee=guarantee,
+        not_protected=not_protected,
         version=VERSION,
     )
 
@@ -169,14 +171,6 @@ def _warn_of_model(model: Model, effect: CombinedEffect) -> list[str]:
     return []
 
 
-@dataclass(frozen=True, slots=True)
-class _Coverage:
-    """Coverage of a row's own interval, and that of the intervals which cover together."""
-
-    single: float
-    together: float
-
-
 def _pool_rows(
     named: Mapping[str, Release], model: Model, coverage: float
 ) -> tuple[tuple[CombinedEffect, ...], list[str]]:
@@ -184,15 +178,17 @@ def _pool_rows(
     tables = {
         name: {row_key(row): row for row in release.effects} for name, release in named.items()
     }
-    first_name, first = next(iter(named.items()))
-    headline = row_key(first.effects[0])
-    keys = [key for key in tables[first_name] if key == headline or _is_everywhere(key, tables)]
-    coverages = _Coverage(coverage, 1 - (1 - coverage) / len(keys))
+    (first, table), *_ = tables.items()
+    headline = row_key(named[first].effects[0])
+    keys = [key for key in table if key == headline or _is_everywhere(key, tables)]
     rows = tuple(
-        _pool_row(named, {name: table.get(key) for name, table in tables.items()}, model, coverages)
+        _pool_row(
+            named, {name: held.get(key) for name, held in tables.items()}, model,
+            coverage, together=1 - (1 - coverage) / len(keys),
+        )
         for key in keys
-    )
-    known = {key for table in tables.values() for key in table}
+    )  # fmt: skip
+    known = {key for held in tables.values() for key in held}
     left = len(known) - len(keys)
     said = f"{left} of {len(known)} effects are not in all releases with an interval: left out"
     return rows, [said] if left else []
@@ -207,59 +203,113 @@ def _pool_row(
     named: Mapping[str, Release],
     rows: Mapping[str, Effect | None],
     model: Model,
-    coverages: _Coverage,
+    coverage: float,
+    *,
+    together: float,
 ) -> CombinedEffect:
-    effects = {name: _require(name, row) for name, row in rows.items()}
-    read = [read_site(name, named[name], row) for name, row in effects.items()]
+    """Pool one row; ``together`` is the coverage of intervals that cover at once."""
+    read = [read_site(name, named[name], row) for name, row in rows.items()]
     y = np.array([one.estimate for one in read])
     v = np.array([one.sampling_variance + one.noise_variance for one in read])
     pooled = pool_random(y, v) if model == "random" else pool_fixed(y, v)
-    (name, head), *others = effects.items()
-    estimate, prediction = pooled.estimate, pooled.prediction_half_width(coverages.single)
+    shares = pooled.weights.tolist()
+    normal = quantile(coverage, None)
+    estimate, error = pooled.estimate, pooled.standard_error
     noise = math.sqrt(
-        sum(
-            weight**2 * one.noise_variance for weight, one in zip(pooled.weights, read, strict=True)
-        )
+        sum(share**2 * one.noise_variance for share, one in zip(shares, read, strict=True))
     )
-    row = CombinedEffect(
+    interval = _around(estimate, pooled.half_width(coverage))
+    simultaneous = _around(estimate, pooled.half_width(together))
+    noise_interval = _around(estimate, normal * noise)
+    reach = pooled.prediction_half_width(coverage)
+    head = next(row for row in rows.values() if row is not None)
+    if len(read) == 1 and coverage == next(iter(named.values())).facts.confidence:
+        (alone,) = read  # one site keeps its own numbers
+        estimate, interval, noise_interval = alone.estimate, alone.interval, alone.noise_interval
+        simultaneous = head.simultaneous or interval
+        error = longer_half(estimate, interval) / normal
+    return CombinedEffect(
         outcome=head.outcome,
         subgroup=head.subgroup,
         arm=head.arm,
         against=head.against,
         estimand=head.estimand,
         estimate=estimate,
-        standard_error=pooled.standard_error,
-        interval=_around(estimate, pooled.half_width(coverages.single)),
-        simultaneous=_around(estimate, pooled.half_width(coverages.together)),
-        noise_interval=_around(estimate, quantile(coverages.single, None) * noise),
-        prediction_interval=None if prediction is None else _around(estimate, prediction),
+        standard_error=error,
+        interval=interval,
+        simultaneous=simultaneous,
+        noise_interval=noise_interval,
+        prediction_interval=None if reach is None else _around(estimate, reach),
         heterogeneity=pooled.heterogeneity,
-        sites=tuple(
-            replace(one, weight=float(weight))
-            for one, weight in zip(read, pooled.weights, strict=True)
-        ),
+        sites=tuple(replace(one, weight=share) for one, share in zip(read, shares, strict=True)),
     )
-    if others or coverages.single != named[name].facts.confidence:
-        return row
-    alone = read[0]  # one site keeps its own numbers
-    return replace(
-        row,
-        estimate=alone.estimate,
-        standard_error=longer_half(alone.estimate, alone.interval)
-        / quantile(coverages.single, None),
-        interval=alone.interval,
-        simultaneous=head.simultaneous or alone.interval,
-        noise_interval=alone.noise_interval,
-        prediction_interval=None,
-    )
-
-
-def _require(name: str, row: Effect | None) -> Effect:
-    if row is None:
-        msg = f"{name} has no row for the headline of the first release; leave it out"
-        raise ArgumentError(msg)
-    return row
 
 
 def _around(middle: float, half: float) -> Pair:
     return middle - half, middle + half
+
+
+def read_site(name: str, release: Release, effect: Effect | None) -> SiteEffect:
+    """Return a site's effect and its two variances, without a weight yet; or refuse it.
+
+    A release reports its interval and that of its noise, both at one confidence. The distribution
+    of the noise is public, so its variance follows from the second. The first is as wide as the
+    noise and a normal error together; that error's variance is the sampling variance.
+    """
+    if effect is None:
+        msg = f"{name} has no row for the headline of the first release; leave it out"
+        raise ArgumentError(msg)
+    interval, noise_interval = effect.interval, effect.noise_interval
+    if interval is None:
+        msg = (
+            f"{name} has no confidence interval, so its sampling variance is not known; leave it "
+            "out, or ask that site for a release with a confidence (it spends new ε)"
+        )
+        raise ArgumentError(msg)
+    if noise_interval is None:
+        msg = f"{name} does not tell how large its noise is (no noise interval); leave it out"
+        raise ArgumentError(msg)
+    coverage = release.facts.confidence
+    if not 0.5 <= coverage <= 0.9999:
+        msg = f"{name} has a confidence of {coverage:g}, which no release has: it was edited"
+        raise ArgumentError(msg)
+    half = _half_width(name, effect.estimate, interval)
+    noise = _half_width(name, effect.estimate, noise_interval, least=0.0)
+    _refuse_cut(name, release, effect, interval)
+    if noise > half * (1 + _SLACK):
+        msg = f"{name} has an interval that is narrower than that of its noise: it was edited"
+        raise ArgumentError(msg)
+    found = row_variances(release, effect, coverage, quantile=noise, half=half)
+    return SiteEffect(
+        name, effect.estimate, interval, noise_interval, found.sampling, found.noise, weight=0.0
+    )
+
+
+def _half_width(name: str, estimate: float, pair: Pair, *, least: float = 1 / _LARGEST) -> float:
+    """Return the longer half of an interval that holds its estimate.
+
+    The interval of the noise may be a point, at a very large ε.
+    """
+    if not all(math.isfinite(number) and abs(number) <= _LARGEST for number in (estimate, *pair)):
+        msg = f"{name} holds numbers that are not finite or beyond {_LARGEST:g}"
+        raise ArgumentError(msg)
+    half = longer_half(estimate, pair)
+    if not pair[0] <= estimate <= pair[1] or half < least:
+        msg = f"{name} has an interval that does not hold its estimate, or of no width"
+        raise ArgumentError(msg)
+    return half
+
+
+def _refuse_cut(name: str, release: Release, effect: Effect, interval: Pair) -> None:
+    """Refuse numbers that were cut at the outcome's range: what was cut off is not known."""
+    outcome = release.outcome
+    if outcome is None or outcome.bounds is None or outcome.column != effect.outcome:
+        return
+    reach = outcome.bounds[1] - outcome.bounds[0]
+    cut = [abs(abs(number) - reach) <= _SLACK * reach for number in (effect.estimate, *interval)]
+    if cut[0] or (cut[1] and cut[2]):
+        msg = (
+            f"{name} was cut at the declared range of the outcome, so its variance is not known; "
+            "it says next to nothing, leave it out"
+        )
+        raise ArgumentError(msg)

@@ -9,7 +9,7 @@ import pytest
 from private_ate import Domain, Interval, SchemaError, Treatment, check_data
 from private_ate.checking import overlap as weighing
 from private_ate.checking.findings import ArmsSupport, Support
-from private_ate.data.tables import read_table
+from private_ate.data.files import read_table
 from private_ate.diagnostics.exact import standardized_differences
 
 ROWS = 1200

@@ -533,7 +533,7 @@ def test_chunks_of_rows_give_the_same_as_all_at_once(tmp_path, monkeypatch):
     messy().write_parquet(tmp_path / "study.parquet")
     whole = look(tmp_path / "study.csv", covariates="all").to_dict()
     told = []
-    monkeypatch.setattr("private_ate.data.streams._SMALLEST_CHUNK", 64)
+    monkeypatch.setattr("private_ate.data.files._SMALLEST_CHUNK", 64)
     parts = look(
         tmp_path / "study.parquet", covariates="all", memory_limit=0,
         progress=lambda *step: told.append(step),

@@ -14,7 +14,7 @@ from private_ate.cli.app import app
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.errors import PrivateAteError
 from private_ate.ledger.chain import find_stored
-from private_ate.settings import LedgerNote
+from private_ate.settings import Facts
 from smoking import smoking_release
 
 CSV = "t,y,a\n" + "".join(f"{i % 2},{i % 7 / 7},{i % 5 / 5}\n" for i in range(40))
@@ -192,7 +192,7 @@ def test_a_release_of_no_ledger_or_of_another_is_refused(folder, saved, tmp_path
 
 @pytest.mark.parametrize("note", [None, 3, {}, {"dataset": "a", "request": 1, "head": "b"}])
 def test_a_note_of_another_shape_is_no_note(note):
-    assert LedgerNote.of({"ledger": note}) is None
+    assert Facts.of({"ledger": note}).ledger is None
 
 
 def test_the_ledger_fits_eighty_columns_and_never_cuts(folder):

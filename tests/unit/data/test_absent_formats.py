@@ -5,8 +5,7 @@ import sys
 import pytest
 
 from private_ate import ArgumentError
-from private_ate.data.files import read_schema
-from private_ate.data.streams import open_schema, open_table
+from private_ate.data.files import open_schema, open_table, read_schema
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from private_ate import (
     plan_ate,
 )
 from private_ate.cli.app import app
-from private_ate.data.csv_records import find_long_lines, parse_lines, split_header
-from private_ate.data.streams import open_schema, open_table
+from private_ate.data.csv_file import find_long_lines, parse_lines, split_header
+from private_ate.data.files import open_schema, open_table
 from private_ate.engines.local import LocalStudy
 
 DOMAIN = Domain(

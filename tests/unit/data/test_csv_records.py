@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from private_ate.arguments import parse_memory
-from private_ate.data.csv_file import CsvFile
-from private_ate.data.csv_records import (
+from private_ate.data.csv_file import (
+    CsvFile,
     count_records,
     find_long_lines,
     parse_lines,
@@ -15,8 +15,7 @@ from private_ate.data.csv_records import (
     read_lines,
     split_header,
 )
-from private_ate.data.files import read_schema
-from private_ate.data.streams import open_table
+from private_ate.data.files import open_table, read_schema
 from private_ate.errors import SchemaError
 
 
@@ -115,7 +114,7 @@ def test_a_name_that_a_header_repeats_is_an_error_that_says_where(tmp_path, memo
 
 
 def test_a_line_longer_than_a_chunk_is_read_whole():
-    from private_ate.data.csv_records import _whole_lines
+    from private_ate.data.csv_file import _whole_lines
 
     text = b"a" * 5000 + b"\nb\n" + b"c" * 70
 

@@ -19,9 +19,8 @@ from private_ate import (
     plan_ate,
 )
 from private_ate.cli.app import app
-from private_ate.data.csv_records import find_long_lines
-from private_ate.data.files import described_file, read_schema
-from private_ate.data.streams import open_table
+from private_ate.data.csv_file import find_long_lines
+from private_ate.data.files import described_file, open_table, read_schema
 from workbooks import add_sheet, write_workbook
 
 DOMAIN = Domain("größe", ("fälle", Interval(0, 10)), {"x": Interval(0, 10)})

@@ -20,8 +20,8 @@ from private_ate import (
     plan_ate,
 )
 from private_ate.arguments import parse_memory
-from private_ate.data.streams import StreamedTable, open_table
-from private_ate.engines.disk_columns import CompactColumns, encode_stream
+from private_ate.data.files import StreamedTable, open_table
+from private_ate.engines.disk_columns import CompactColumns, encode_columns
 from private_ate.engines.local import LocalStudy
 
 ROWS = 40_000
@@ -81,7 +81,7 @@ def test_ranges_are_looked_up_in_one_pass_over_the_chunks(folder, name):
 def test_plans_and_exact_effects_read_files_that_are_streamed(folder, monkeypatch):
     path = folder / "study.csv"
     before = exact_effect(path, domain=DOMAIN), plan_ate(path, domain=DOMAIN, level="sample")
-    monkeypatch.setattr("private_ate.data.streams._TEXT_COPIES", 1 << 40)
+    monkeypatch.setattr("private_ate.data.files._TEXT_COPIES", 1 << 40)
 
     assert isinstance(open_table(path), StreamedTable)
     after = exact_effect(path, domain=DOMAIN), plan_ate(path, domain=DOMAIN, level="sample")
@@ -93,7 +93,7 @@ def test_encoded_columns_lie_in_files_without_a_name(folder, monkeypatch, tmp_pa
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     table = open_table(folder / "study.parquet", 0)
 
-    columns = encode_stream(table, DOMAIN, outcome=True, progress=None)
+    _, _, columns = encode_columns(table, DOMAIN, outcome=True, progress=None)
 
     assert columns.treatment.size == ROWS
     assert list(tmp_path.iterdir()) == []
@@ -103,7 +103,7 @@ def test_encoded_columns_lie_in_files_without_a_name(folder, monkeypatch, tmp_pa
 
 
 def test_indicators_of_labels_take_one_byte_a_row(folder):
-    columns = encode_stream(
+    _, _, columns = encode_columns(
         open_table(folder / "study.parquet", 0), DOMAIN, outcome=True, progress=None
     )
     held = LocalStudy.encode(open_table(folder / "study.parquet", 1 << 40), DOMAIN)

@@ -21,9 +21,8 @@ from private_ate import (
     estimate_ate,
 )
 from private_ate.data.encoding import encode_arms, encode_covariates, encode_outcome
-from private_ate.data.files import read_schema
-from private_ate.data.requested_columns import complete_domain, covariate_names
-from private_ate.data.tables import read_table
+from private_ate.data.files import read_schema, read_table
+from private_ate.data.inputs import complete_domain, covariate_names
 
 DOMAIN = Domain(
     Treatment("drug", treated="yes", control="no"),

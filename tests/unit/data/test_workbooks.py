@@ -15,7 +15,7 @@ from private_ate import (
     estimate_ate,
     plan_ate,
 )
-from private_ate.data.streams import open_schema, open_table
+from private_ate.data.files import open_schema, open_table
 from workbooks import write_parts, write_workbook
 
 CANARY = "canary-4711"

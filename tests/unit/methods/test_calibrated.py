@@ -23,9 +23,10 @@ from private_ate.engines.local import LocalStudy
 from private_ate.methods.calibrated import design as designs
 from private_ate.methods.calibrated import weights as capped
 from private_ate.methods.calibrated.design import pose
-from private_ate.methods.calibrated.features import UNEXPLAINED, weights_at
-from private_ate.methods.calibrated.solver import maximize_dual
-from private_ate.methods.calibrated.variance import order_along, share_for_variance
+from private_ate.methods.calibrated.features import UNEXPLAINED
+from private_ate.methods.calibrated.pairing import like_pairs
+from private_ate.methods.calibrated.solver import maximize_dual, weights_at
+from private_ate.methods.calibrated.variance import share_for_variance
 from private_ate.methods.calibrated.weights import choose_cap, settle, try_caps, weigh
 from private_ate.request import Request
 
@@ -210,22 +211,32 @@ def test_prices_and_sums_by_leaves_are_those_of_the_features():
     price = mapped[rows] @ dual[:-1] + dual[-1]
     weights = weights_at(price, near, units, 1.5)
 
-    found = features.weigh(covariates.T, rows, dual, near, units, 1.5, adding=True)
+    parts = features.parts(covariates.T[rows])
 
     assert features.trees is not None
-    np.testing.assert_allclose(found.price, price, atol=1e-9)
-    np.testing.assert_allclose(found.weights, weights, atol=1e-9)
-    np.testing.assert_allclose(found.sums, weights @ mapped[rows], atol=1e-8)
-    again = features.add_up(covariates.T, rows, weights)
-    np.testing.assert_allclose(again, weights @ mapped[rows], atol=1e-8)
+    np.testing.assert_allclose(features.price(parts, dual), price, atol=1e-9)
+    np.testing.assert_allclose(features.add_up(parts, weights), weights @ mapped[rows], atol=1e-8)
 
 
-def test_rows_are_ordered_by_cell_then_along_a_score_and_then_by_row():
-    rng = np.random.default_rng(3)
-    for score in (rng.normal(size=999), rng.integers(0, 5, 999) / 7, np.zeros(9), np.zeros(0)):
-        for cells in (np.zeros(score.size, dtype=np.int64), rng.integers(0, 8, score.size)):
-            expected = np.lexsort([np.arange(score.size), score, cells])
-            assert order_along(score, cells, 3).tolist() == expected.tolist()
+@pytest.mark.parametrize("rows", [0, 1, 2, 7, 400])
+def test_an_arms_rows_are_paired_once_with_the_nearest_that_is_left(rows):
+    covariates, treated, _ = confounded()
+    features = design_of(study_of(covariates, treated)).arms[1].features
+    chosen = np.random.default_rng(2).permutation(400)[:rows]
+
+    first, second = like_pairs(features, covariates.T, chosen)
+
+    points = features.standardise(covariates.T)
+    score = points @ features.line[1:]
+    scale = np.sqrt(3) / 2 / max(score[chosen].std(), 1e-9) if rows else 1.0
+    points = np.column_stack([points, scale * score])
+    left = chosen[np.argsort(score[chosen], kind="stable")].tolist()
+    for one, other in zip(first, second, strict=True):
+        near = left[1:129]  # as few covariates are compared with 128 rows
+        distances = ((points[near] - points[one]) ** 2).sum(axis=1)
+        assert (one, other) == (left[0], near[distances.argmin()])
+        left = [row for row in left if row not in (one, other)]
+    assert len(left) == rows % 2
 
 
 def test_features_have_the_declared_shares_of_variance():

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from private_ate import Domain, Interval, Treatment
-from private_ate.effects.contrasts import ALL_PAIRS, TO_REFERENCE, AboutArms
-from private_ate.effects.quantities import Quantity
-from private_ate.facts import Facts
+from private_ate.effects.estimate import Quantity
+from private_ate.effects.table import ALL_PAIRS, TO_REFERENCE, AboutArms
 from private_ate.methods.effect_tables import estimate_of_quantities
 from private_ate.methods.public_arms import greatest_over_pairs
 from private_ate.methods.published.settings import PublishedLabelArmsSettings
@@ -18,7 +17,7 @@ from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.release import Contrast
 from private_ate.release.intervals import half_width, noise_draws, noise_half_width
 from private_ate.request import Request
-from private_ate.settings import ABSENT, plain_settings
+from private_ate.settings import ABSENT, Facts
 
 DOSES = Treatment("dose", arms=("low", "none", "mid", "high"), reference="none")
 DOMAIN = Domain(DOSES, ("y", Interval(0, 10)))
@@ -72,7 +71,7 @@ def test_contrasts_are_against_the_reference_first_then_the_other_pairs():
 
 def test_the_headline_is_the_last_declared_arm_against_the_reference():
     found = estimate()
-    facts = Facts.of(plain_settings(found.settings))
+    facts = Facts.of(found.settings)
     assert (facts.headline.arm, facts.headline.against) == ("high", "none")
     row = found.rows[2]
     assert (found.ate, found.interval, found.noise_interval) == (
@@ -99,7 +98,7 @@ def test_simultaneous_intervals_cover_all_contrasts_at_once(name):
     arms = (arm(5, 0.2, name=name), arm(5, 0.5, name=name), arm(5, 0.3, name=name),
             arm(5, 0.1, (0.3,), name=name))  # fmt: skip
     found = estimate(arms)
-    factors = Facts.of(plain_settings(found.settings)).simultaneous_factor
+    factors = Facts.of(found.settings).simultaneous_factor
     rows = found.rows
     rng = np.random.default_rng(5)
     errors = [

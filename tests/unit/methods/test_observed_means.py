@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from private_ate.methods.calibrated.clipping import DECLARED_RANGE, OutcomeRange
-from private_ate.methods.calibrated.observed_means import release_observed_means
+from private_ate.methods.calibrated.private import release_observed_means
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS, quantize_weights, weighted_sum
@@ -46,7 +46,7 @@ def test_the_noise_interval_covers_the_ratio_without_noise(epsilon, shares):
     sums = arm(shares[0], 0.3), arm(shares[1], -0.1)
 
     runs = [released(sums, epsilon, seed) for seed in range(200)]
-    covered = np.mean([abs(one.effect - 0.4) <= one.noise_half(0.95) for one in runs])
+    covered = np.mean([abs(one.effect - 0.4) <= one.half_width(0.95) for one in runs])
 
     assert 0.9 <= covered <= 0.995  # three standard errors below 95 % for 200 runs
 
@@ -64,7 +64,7 @@ def test_the_interval_covers_a_normal_error_beside_the_noise(epsilon):
     ])  # fmt: skip
 
     assert 0.9 <= covered <= 0.995
-    assert runs[0].half_width(0.95, np.zeros(40)) == pytest.approx(runs[0].noise_half(0.95))
+    assert runs[0].half_width(0.95, np.zeros(40)) == pytest.approx(runs[0].half_width(0.95))
 
 
 @pytest.mark.parametrize("epsilon", ["0.001", "1", "1000"])

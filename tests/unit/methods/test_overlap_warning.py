@@ -118,12 +118,12 @@ def test_a_study_with_overlap_is_released_without_a_warning(method):
 
 
 def test_the_curators_numbers_are_those_that_the_warning_looks_at():
-    from private_ate.models.logistic import fit_logistic
+    from private_ate.models.propensity import fit_propensity
 
     frame = FRAME[::20]
     study = LocalStudy.encode(_table(frame), DOMAIN)
     public = study.public()
-    pool = public.pool(fit_logistic(public, 1 / study.size).coefficients)
+    pool = public.pool(fit_propensity(public, 1 / study.size).coordinates)
     weights = pool.match(5, (None, None))
 
     found = measure_arms(public, weights)

@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalPool, LocalStudy
 from private_ate.engines.matching import ScoreOrder
-from private_ate.methods.published.effect import estimate_effect
-from private_ate.methods.published.limits import LimitRule, plan_limits
-from private_ate.methods.published.matching import match_similar_units
+from private_ate.methods.published.effect import LimitRule, estimate_effect, plan_limits
+from private_ate.methods.published.matching import ScoreNoise, match_similar_units, train_regression
 from private_ate.methods.published.method import estimate_published
-from private_ate.methods.published.regression import ScoreNoise, train_regression
-from private_ate.models.logistic import fit_logistic
+from private_ate.models.propensity import fit_propensity
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
@@ -79,7 +77,7 @@ def test_the_public_regression_is_the_fit_without_noise():
     found = train_regression(study, 0.01, Noise(SeededEntropy(1)))
 
     np.testing.assert_array_equal(
-        found.coefficients, fit_logistic(study.public(), 0.01).coefficients
+        found.model.coefficients, fit_propensity(study.public(), 0.01).coefficients
     )
     assert found.score_noise is None
 

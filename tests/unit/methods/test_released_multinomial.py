@@ -1,4 +1,4 @@
-"""The model of several arms at sample level: what is declared, and what two arms make of it."""
+"""The model of several arms at sample level: what is declared and released."""
 
 import math
 from fractions import Fraction
@@ -8,13 +8,8 @@ import pytest
 
 from private_ate.domain import Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
-from private_ate.methods.published.regression import (
-    ScoreNoise,
-    release_coefficients,
-    release_multinomial,
-)
-from private_ate.models.multinomial import fit_multinomial_obliviously
-from private_ate.models.newton import SOLVER_GRADIENT
+from private_ate.methods.published.matching import ScoreNoise, release_model
+from private_ate.models.propensity import SOLVER_GRADIENT, fit_propensity_obliviously
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from replay import Recording, broken_promises
@@ -36,10 +31,10 @@ def draw_study(arms, rows=60, dimension=2, seed=0):
 def release(study, rows=1, source=None, seed=1, epsilon=Fraction(1)):
     recording = Recording(source=source)
     noise = Noise(SeededEntropy(seed), recording)
-    return release_multinomial(study, RIDGE, epsilon, rows, noise), recording
+    return release_model(study, RIDGE, epsilon, rows, noise), recording
 
 
-@pytest.mark.parametrize("arms", [2, 3, 6])
+@pytest.mark.parametrize("arms", [3, 6])
 @pytest.mark.parametrize("rows", [1, 3])
 def test_the_declared_steps_of_the_coordinates_are_those_of_the_proof(arms, rows):
     study = draw_study(arms)
@@ -53,29 +48,6 @@ def test_the_declared_steps_of_the_coordinates_are_those_of_the_proof(arms, rows
     (declared,) = recording.spends[0].sensitivity
     assert declared == pytest.approx(distance / grid + (arms - 1) * columns, abs=1.001)
     assert declared >= distance / grid + (arms - 1) * columns
-
-
-def test_two_arms_carry_the_noise_of_the_binary_method():
-    study, binary = draw_study(2, 500), Recording()
-
-    _, recording = release(study)
-    release_coefficients(study, RIDGE, Fraction(1), 1, Noise(SeededEntropy(1), binary))
-
-    # w_1 − w_0 is √2 times the one coordinate of every column; grids are powers of two.
-    scales = []
-    for heard, weights in ((recording, math.sqrt(2) * coordinates(study)), (binary, logit(study))):
-        steps = np.array(heard.inputs[0], dtype=float)
-        scales.append(heard.spends[0].sensitivity[0] * float(weights @ weights / (weights @ steps)))
-    assert scales[0] == pytest.approx(scales[1], rel=1e-5)
-
-
-def coordinates(study):
-    return fit_multinomial_obliviously(study, RIDGE, 2).coordinates
-
-
-def logit(study):
-    fitted = fit_multinomial_obliviously(study, RIDGE, 2).coefficients
-    return fitted[1] - fitted[0]
 
 
 @pytest.mark.parametrize("arms", [3, 4])
@@ -104,7 +76,7 @@ def test_a_large_budget_releases_the_fit_itself():
 
     model, _ = release(study, epsilon=Fraction(10**12))
 
-    fitted = fit_multinomial_obliviously(study, RIDGE, 3).coefficients
+    fitted = fit_propensity_obliviously(study, RIDGE, 3).coefficients
     np.testing.assert_allclose(model.coefficients, fitted, atol=1e-4)
 
 

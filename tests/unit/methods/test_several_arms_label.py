@@ -20,7 +20,7 @@ from private_ate.methods.calibrated.options import CalibratedOptions
 from private_ate.methods.calibrated.private import NoiseRule
 from private_ate.methods.calibrated.weights import choose_cap, try_caps, weigh
 from private_ate.methods.published.method import PublishedOptions, estimate_published
-from private_ate.models.multinomial import fit_multinomial
+from private_ate.models.propensity import fit_propensity
 from private_ate.privacy.distributions import staircase_variance
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.request import Request
@@ -141,7 +141,7 @@ def test_the_door_gives_the_same_effects_whatever_the_order_of_declared_arms():
 def test_published_means_are_weighted_means_of_matched_units():
     study = arm_study(3, rows=200, seed=6)
     request = replace(NOISELESS, options=PublishedOptions(k=None))
-    pool = study.arm_pool(fit_multinomial(study.public(), 1 / study.size).coefficients)
+    pool = study.pool(fit_propensity(study.public(), 1 / study.size).coefficients)
     weights = pool.match_sharing_ties(5).values  # no two scores are equal
 
     found = levels(estimate_published, study, request)

@@ -18,17 +18,17 @@ from private_ate import (
     Treatment,
     estimate_ate,
 )
-from private_ate.data.tables import read_table
+from private_ate.data.files import read_table
 from private_ate.domain.subgroups import Cells
-from private_ate.effects.quantities import Quantity, ReleasedSubgroups, RowForm
+from private_ate.effects.estimate import Quantity
+from private_ate.effects.quantities import ReleasedSubgroups, RowForm
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError, LedgerError
 from private_ate.methods.calibrated.design import pose
 from private_ate.methods.calibrated.method import estimate_rows
 from private_ate.methods.calibrated.options import CalibratedOptions
 from private_ate.methods.registry import METHODS
-from private_ate.methods.subgroups.method import learned_for_subgroups
-from private_ate.methods.subgroups.settings import merged_warnings
+from private_ate.methods.subgroups import learned_for_subgroups, merged_warnings
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise

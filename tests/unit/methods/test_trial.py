@@ -17,7 +17,9 @@ from private_ate import (
 from private_ate.cli.app import app
 from private_ate.errors import ArgumentError, LedgerError
 from private_ate.ledger.ledger import Ledger
-from private_ate.methods.blocks.trial import TrialScore, plan_trial
+from private_ate.methods.blocks.compare import Forms
+from private_ate.methods.blocks.counts import Counts
+from private_ate.methods.blocks.plan import Ask, plain_shares
 from private_ate.methods.probability import Probability
 
 COVARIATES = {"x": Interval(-3, 3), "p": Interval(0.2, 0.8)}
@@ -145,23 +147,28 @@ def test_labels_are_no_probabilities_and_several_arms_have_none():
 def test_no_outcome_of_either_arm_leaves_the_bounds_of_the_score():
     for low, high in ((0.1, 0.1), (0.2, 0.7), (0.5, 0.95)):
         for centre in (-0.4, 0.0, 0.3):
-            score = TrialScore.of(Probability(low, high, 0), centre)
+            forms = Forms.of(Counts.known(1, (0.5, 0.5)), Probability(low, high, 0))
+            bounds = [float(end[0, 0]) for end in forms.reach(centre)]
             reached = [
                 rate * (outcome - centre)
                 for outcome in (-0.5, 0.5)
                 for chance in (low, high)
                 for rate in (1 / chance, -1 / (1 - chance))
             ]
-            assert (min(reached), max(reached)) == pytest.approx((score.low, score.high))
+            assert (min(reached), max(reached)) == pytest.approx(bounds)
+            assert max(np.square(reached)) == pytest.approx(forms.largest_square(centre), rel=0.7)
+            assert max(np.square(reached)) <= forms.largest_square(centre) * (1 + 1e-12)
 
 
-def test_every_split_of_a_trial_adds_up():
+def test_a_trial_pays_less_to_count_its_rows_than_others_pay_for_their_arms():
     for size in (50, 1000, 10**6):
         for epsilon in (0.1, 1.0, 10.0):
-            for counted in (True, False):
-                plan = plan_trial(size, epsilon, counted=counted, with_interval=True)
-                assert 0.5 < plan.effect < 1
-                assert (plan.counts > 0) is counted
+            trial, other = (
+                plain_shares(Ask(size, 2, epsilon, probability=known), with_interval=True)
+                for known in (Probability(0.5, 0.5), None)
+            )
+            assert 0.5 < other.effect < trial.effect < 1
+            assert 0 < trial.counts < other.counts
 
 
 @pytest.mark.parametrize(("rows", "epsilon", "chance"), [(1500, 0.5, 0.5), (3000, 4, 0.3)])

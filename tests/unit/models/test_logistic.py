@@ -1,4 +1,4 @@
-"""The logistic fits: how close they come, in how many passes, and how far neighbours are apart."""
+"""The fit of two arms: how close it comes, in how many passes, and how far neighbours are apart."""
 
 from dataclasses import replace
 
@@ -11,11 +11,11 @@ from scipy import optimize
 from private_ate.domain import Domain, Interval
 from private_ate.engines import local
 from private_ate.engines.local import LocalStudy
-from private_ate.models.logistic import (
+from private_ate.models.propensity import (
     SOLVER_GRADIENT,
-    fit_logistic,
-    fit_logistic_obliviously,
-    gradient_steps,
+    fit_propensity,
+    fit_propensity_obliviously,
+    schedule_of,
 )
 
 DOMAIN = Domain("t", ("y", Interval(0, 1)))
@@ -68,28 +68,28 @@ def test_the_public_fit_reaches_its_gradient_and_the_minimum(seed):
     study = draw_study(seed, 100 + 80 * seed, 1 + seed)
     ridge = 1 / study.size
 
-    fit = fit_logistic(study, ridge)
+    fit = fit_propensity(study, ridge)
 
-    assert np.linalg.norm(loss_and_gradient(fit.coefficients, study, ridge)[1]) <= 1.01e-10
+    assert np.linalg.norm(loss_and_gradient(fit.coordinates, study, ridge)[1]) <= 1.01e-10
     assert fit.gradient_norm <= 1e-10
-    np.testing.assert_allclose(fit.coefficients, best_weights(study, ridge), atol=1e-5)
+    np.testing.assert_allclose(fit.coordinates, best_weights(study, ridge), atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ADVERSARIAL)
 def test_the_public_fit_reaches_its_gradient_on_adversarial_data(name):
     study = ADVERSARIAL[name]
-    assert fit_logistic(study, 1 / study.size).gradient_norm <= 1e-10
+    assert fit_propensity(study, 1 / study.size).gradient_norm <= 1e-10
 
 
 def test_a_large_study_starts_warm_and_ends_at_the_same_minimum(monkeypatch):
     study = draw_study(9, 60_000, 3)
-    warm = fit_logistic(study, 1e-4)
-    monkeypatch.setattr("private_ate.models.logistic._FEW", 10**9)
+    warm = fit_propensity(study, 1e-4)
+    monkeypatch.setattr("private_ate.models.propensity._FEW", 10**9)
     monkeypatch.setattr(local, "_BLOCK_ROWS", 1_000)
-    cold = fit_logistic(study, 1e-4)
+    cold = fit_propensity(study, 1e-4)
 
     assert max(warm.gradient_norm, cold.gradient_norm) <= 1e-10
-    np.testing.assert_allclose(warm.coefficients, cold.coefficients, atol=1e-5)
+    np.testing.assert_allclose(warm.coordinates, cold.coordinates, atol=1e-5)
 
 
 def test_a_start_from_rows_unlike_the_others_does_not_lead_astray():
@@ -100,9 +100,9 @@ def test_a_start_from_rows_unlike_the_others_does_not_lead_astray():
     treatment = np.where(first, rng.random(rows.size) < 0.99, covariates[0] < 0.3)
     study = study_of(covariates, treatment)
 
-    fit = fit_logistic(study, 1 / study.size)
+    fit = fit_propensity(study, 1 / study.size)
 
-    slope = loss_and_gradient(fit.coefficients, study, 1 / study.size)[1]
+    slope = loss_and_gradient(fit.coordinates, study, 1 / study.size)[1]
     assert np.linalg.norm(slope) <= 1.01e-10
 
 
@@ -115,9 +115,9 @@ def test_a_rare_label_that_the_start_hardly_saw_is_fitted_all_the_same(seed):
     chance = np.where(rare, 0.3, 1 / (1 + np.exp(covariates[0] - 2 * covariates[1])))
     study = study_of(covariates, rng.random(rows) < chance)
 
-    fit = fit_logistic(study, 1 / rows)
+    fit = fit_propensity(study, 1 / rows)
 
-    slope = loss_and_gradient(fit.coefficients, study, 1 / rows)[1]
+    slope = loss_and_gradient(fit.coordinates, study, 1 / rows)[1]
     assert np.linalg.norm(slope) <= 1.01e-10
 
 
@@ -128,9 +128,9 @@ def test_a_handful_of_treated_units_among_many_is_fitted():
     treatment[rng.choice(100_000, 12, replace=False) // 16 * 16 + 1] = True  # none at the start
     study = study_of(covariates, treatment)
 
-    fit = fit_logistic(study, 1e-5)
+    fit = fit_propensity(study, 1e-5)
 
-    assert np.linalg.norm(loss_and_gradient(fit.coefficients, study, 1e-5)[1]) <= 1.01e-10
+    assert np.linalg.norm(loss_and_gradient(fit.coordinates, study, 1e-5)[1]) <= 1.01e-10
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -140,9 +140,9 @@ def test_a_hardly_penalised_fit_of_few_rows_converges(seed):
     covariates = rng.random((3, rows)) < rng.random((3, 1)) ** 3
     study = study_of(covariates.astype(float), rng.random(rows) < 0.2)
 
-    fit = fit_logistic(study, 1e-9)
+    fit = fit_propensity(study, 1e-9)
 
-    assert np.linalg.norm(loss_and_gradient(fit.coefficients, study, 1e-9)[1]) <= 1.01e-10
+    assert np.linalg.norm(loss_and_gradient(fit.coordinates, study, 1e-9)[1]) <= 1.01e-10
 
 
 @pytest.mark.parametrize("ridge", [0.001, 0.01, 0.1, 10.0, 1e6])
@@ -150,10 +150,10 @@ def test_a_hardly_penalised_fit_of_few_rows_converges(seed):
 def test_the_oblivious_fit_reaches_its_bound_on_adversarial_data(name, ridge):
     study = ADVERSARIAL[name]
 
-    fit = fit_logistic_obliviously(study, ridge)
+    fit = fit_propensity_obliviously(study, ridge, 2)
 
     assert fit.gradient_norm <= SOLVER_GRADIENT
-    assert np.linalg.norm(loss_and_gradient(fit.coefficients, study, ridge)[1]) <= SOLVER_GRADIENT
+    assert np.linalg.norm(loss_and_gradient(fit.coordinates, study, ridge)[1]) <= SOLVER_GRADIENT
 
 
 def count_passes(study: LocalStudy, ridge: float, monkeypatch) -> int:
@@ -167,7 +167,7 @@ def count_passes(study: LocalStudy, ridge: float, monkeypatch) -> int:
 
     with monkeypatch.context() as patch:
         patch.setattr(LocalStudy, "fold", counting)
-        fit_logistic_obliviously(study, ridge)
+        fit_propensity_obliviously(study, ridge, 2)
     return passes
 
 
@@ -178,7 +178,7 @@ def test_the_number_of_passes_depends_on_dimension_and_ridge_only(monkeypatch):
 
     counts = [count_passes(study, 0.01, monkeypatch) for study in (easy, hard)]
 
-    assert counts[0] == counts[1] == gradient_steps(3, 0.01) + 7
+    assert counts[0] == counts[1] == schedule_of(3, 0.01, 2).gradient_steps + 7
 
 
 @given(
@@ -203,8 +203,8 @@ def test_replacing_one_record_moves_the_weights_by_no_more_than_declared(
     neighbour = replace(study, covariates=other, treatment=treatment)
 
     moved = np.abs(
-        fit_logistic_obliviously(study, ridge).coefficients
-        - fit_logistic_obliviously(neighbour, ridge).coefficients
+        fit_propensity_obliviously(study, ridge, 2).coordinates
+        - fit_propensity_obliviously(neighbour, ridge, 2).coordinates
     ).sum()
 
     weights = dimension + 1

@@ -6,8 +6,8 @@ from fractions import Fraction
 import pytest
 
 from private_ate.errors import NumericRangeError
+from private_ate.privacy.composed_noise import run_together
 from private_ate.privacy.entropy import SeededEntropy
-from private_ate.privacy.joint_noise import run_together
 from private_ate.privacy.noise import Noise
 
 ONE = Fraction(1)

@@ -8,8 +8,8 @@ import pytest
 
 from private_ate.errors import NumericRangeError
 from private_ate.privacy.entropy import SecureEntropy, SeededEntropy
-from private_ate.privacy.metrics import Metric
-from private_ate.privacy.noise import Noise, Spend
+from private_ate.privacy.metrics import Metric, Spend
+from private_ate.privacy.noise import Noise
 
 ONE = Fraction(1)
 

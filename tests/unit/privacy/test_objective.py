@@ -8,8 +8,7 @@ from scipy import stats
 
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
-from private_ate.models.private_logistic import LogisticObjective, PrivateFit
-from private_ate.models.standardization import Scaling
+from private_ate.models.private_score import Scaling, ScoreObjective
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.objective import ObjectiveCalibration, proved_radius, radius_tail
@@ -46,9 +45,9 @@ def hard_studies(rows=3000):
 def test_the_solver_meets_its_tolerance_without_extra_passes(
     monkeypatch, epsilon, covariates, treatment
 ):
-    monkeypatch.setattr("private_ate.models.private_logistic._EXTRA_PASSES", 0)
-    monkeypatch.setattr(PrivateFit, "_walk", lambda _self, start, _tilt: start)
-    objective = LogisticObjective(study_of(covariates, treatment), IDENTITY[4])
+    monkeypatch.setattr("private_ate.models.private_score._EXTRA_PASSES", 0)
+    monkeypatch.setattr(ScoreObjective, "_walk", lambda _self, start, _tilt: start)
+    objective = ScoreObjective(study_of(covariates, treatment), IDENTITY[4])
     law = ObjectiveCalibration.of(objective, 1, Fraction(epsilon))
     tilt = law.perturbation([Fraction(1), Fraction(-2), Fraction(3), Fraction(0), Fraction(5)])
 
@@ -60,10 +59,10 @@ def test_the_solver_meets_its_tolerance_without_extra_passes(
 
 @pytest.mark.parametrize("epsilon", ["0.01", "1", "100"])
 def test_where_newtons_steps_do_not_arrive_the_tolerance_is_met_all_the_same(monkeypatch, epsilon):
-    monkeypatch.setattr(PrivateFit, "_newton", lambda _self, _rows, state, *_, **__: state)
+    monkeypatch.setattr(ScoreObjective, "_newton", lambda _self, _rows, state, *_, **__: state)
     rng = np.random.default_rng(5)
     x = rng.random((4, 60))
-    objective = LogisticObjective(study_of(x, x[0] > 0.5), IDENTITY[4])
+    objective = ScoreObjective(study_of(x, x[0] > 0.5), IDENTITY[4])
     law = ObjectiveCalibration.of(objective, 1, Fraction(epsilon))
     tilt = law.perturbation([Fraction(1), Fraction(-2), Fraction(3), Fraction(0), Fraction(5)])
 
@@ -86,7 +85,7 @@ def test_the_minimiser_is_that_of_an_independent_solver():
     rng = np.random.default_rng(1)
     x = rng.random((3, 500))
     treatment = rng.random(500) < x[0]
-    objective = LogisticObjective(study_of(x, treatment), IDENTITY[3])
+    objective = ScoreObjective(study_of(x, treatment), IDENTITY[3])
     law = ObjectiveCalibration.of(objective, 1, Fraction(1))
     tilt = law.perturbation([Fraction(1), Fraction(-1), Fraction(2), Fraction(0)])
     z = np.vstack([np.ones(500), 2 * x - 1])
@@ -102,7 +101,7 @@ def test_the_minimiser_is_that_of_an_independent_solver():
 
 
 def test_the_parts_of_the_law_add_up_and_the_ridge_keeps_its_promise():
-    objective = LogisticObjective(study_of(np.zeros((4, 10)), np.ones(10, bool)), IDENTITY[4])
+    objective = ScoreObjective(study_of(np.zeros((4, 10)), np.ones(10, bool)), IDENTITY[4])
 
     for changes in (1, 3):
         law = ObjectiveCalibration.of(objective, changes, Fraction(1))
@@ -117,7 +116,7 @@ def test_the_parts_of_the_law_add_up_and_the_ridge_keeps_its_promise():
 def test_the_final_rounding_is_out_of_sight():
     rng = np.random.default_rng(2)
     x = rng.random((4, 3000))
-    objective = LogisticObjective(study_of(x, x[0] > rng.random(3000)), IDENTITY[4])
+    objective = ScoreObjective(study_of(x, x[0] > rng.random(3000)), IDENTITY[4])
     law = ObjectiveCalibration.of(objective, 1, Fraction(1))
 
     scale = float(law.sensitivity * law.grid / law.smoothing)
@@ -127,7 +126,7 @@ def test_the_final_rounding_is_out_of_sight():
 
 def test_two_calls_cost_what_was_asked_for():
     x = np.random.default_rng(3).random((2, 200))
-    objective = LogisticObjective(study_of(x, x[0] > 0.5), IDENTITY[2])
+    objective = ScoreObjective(study_of(x, x[0] > 0.5), IDENTITY[2])
     noise = Noise(SeededEntropy(0))
 
     weights = noise.objective("model", objective, changes=1, epsilon=Fraction(1, 3))
@@ -144,7 +143,7 @@ def test_rows_whose_order_deceives_the_start_get_further_passes():
         start[first : first + block : rows // 20_000] = True
     ends = (np.random.default_rng(4).random((4, rows)) > 0.5).astype(float)
     treatment = np.where(start, ends[0] == 1, ends[0] == 0)
-    objective = LogisticObjective(study_of(ends, treatment), IDENTITY[4])
+    objective = ScoreObjective(study_of(ends, treatment), IDENTITY[4])
     tilt = ObjectiveCalibration.of(objective, 1, Fraction(2)).perturbation([Fraction(0)] * 5)
 
     weights = objective.minimize(tilt)

@@ -5,9 +5,9 @@ from fractions import Fraction
 import pytest
 
 from private_ate.errors import NumericRangeError
+from private_ate.privacy.composed_noise import SubgroupNoise, named_noise
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.subgroup_noise import SubgroupNoise, named_noise
 
 ONE = Fraction(1)
 

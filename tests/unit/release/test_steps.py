@@ -5,9 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from private_ate.effects.to_release import list_steps
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
-from private_ate.release.spending import list_steps
 
 WIDE, ONE, TINY = 5000, Fraction(1), Fraction(1, 10**6)
 CLOSE = 0.1  # a standard deviation of 3000 heavy-tailed draws is this close, with these seeds

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from private_ate import ArgumentError, Treatment, monotone_means
-from private_ate.facts import Facts
 from private_ate.release.public_facts import PublicFacts
 from private_ate.report.effects_table import shown_contrasts
 from private_ate.report.plots import draw_contrasts, draw_means, draw_overlap
 from private_ate.report.text import release_table
 from private_ate.report.to_polars import arms_frame, overlap_frame
+from private_ate.settings import Facts
 from smoking import (
     ARM_OVERLAP,
     LABELS,

@@ -12,7 +12,7 @@ from private_ate import ArgumentError, Release
 from private_ate.privacy.quantiles import two_laplace_quantile, two_staircase_quantile
 from private_ate.release.metadata import TreatmentNote
 from private_ate.release.release import FIELDS
-from private_ate.sites.input import read_site
+from private_ate.sites.combine import read_site
 from sites import effect_row, made_up_site, noisy_step
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "releases"

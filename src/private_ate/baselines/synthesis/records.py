@@ -22,7 +22,7 @@ from private_ate.arrays import Integers
 from private_ate.baselines.steps import require_positive_delta
 from private_ate.domain import Categories, Domain
 from private_ate.engines.local import LocalStudy
-from private_ate.models.logistic import fit_logistic
+from private_ate.models.propensity import fit_propensity
 from private_ate.privacy.entropy import Generator
 from private_ate.privacy.quantization import OUTCOME_BITS, OUTCOME_STEPS
 from private_ate.study import Block
@@ -277,6 +277,6 @@ def matched_effect_of(study: LocalStudy, neighbors: int) -> float:
     if not 0 < np.count_nonzero(study.treatment) < study.size:
         return 0.0
     public = study.public()
-    pool = public.pool(fit_logistic(public, 1.0 / study.size).coefficients)
+    pool = public.pool(fit_propensity(public, 1.0 / study.size).coordinates)
     weights = pool.match_sharing_ties(neighbors)
     return study.effect(weights) * study.domain.bounds.width / study.size

@@ -4,8 +4,7 @@
 `inside`, with `regression` and `terms`, is the model of a block and may be changed alone, as any
 function of a block's own rows is private. What a block hands over (`method.block_kernel`), its
 bounds, `centres` and `privacy.joint` change together, with docs/proofs/blocks.md and the replay
-tests. `counts` and `compare` release sums: a change needs its sensitivity there. `predict` repeats
-the method on guesses and follows every change of `plan`, `centres` and `compare`. `trial` plans,
-releases and predicts trials with known probabilities of treatment; its sensitivities change
-together with docs/proofs/trials.md.
+tests. `counts` and `compare` release sums: a change needs its sensitivity there, in that proof and
+in docs/proofs/trials.md. `predict` repeats the method on guesses and follows every change of
+`plan`, `centres` and `compare`.
 """

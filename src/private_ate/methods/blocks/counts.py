@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
@@ -13,8 +14,6 @@ from private_ate.arrays import Codes, Floats, Integers
 from private_ate.domain.subgroups import Cells
 from private_ate.privacy.noise import Noise
 from private_ate.study import Block, Study
-
-__all__ = ["Counts", "Steps", "Subgroups", "release_counts"]
 
 _BITS: Final = 20  # counts and weights are released on the grid 2⁻²⁰
 _MOST_IN_CUBE: Final = 3  # numbers up to which noise on cubes is smaller than Laplace noise
@@ -47,6 +46,12 @@ class Subgroups:
             return np.zeros(covariates.shape[:-1], dtype=np.uint8)
         flat = self.cells.codes(covariates.reshape(-1, covariates.shape[-1]))
         return flat.reshape(covariates.shape[:-1])
+
+    def members(self, codes: Codes) -> list[Codes]:
+        """Return for each set of rows which rows are in it, as an array as long as all of them."""
+        return [
+            codes == (group if group < len(self.names) else codes) for group in range(self.count)
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +87,9 @@ class Counts:
         return np.maximum(self.rows / self.members[:, None], _LEAST_SHARE)
 
     @classmethod
-    def known(cls, size: int, shares: tuple[float, ...]) -> Counts:
+    def known(cls, size: int, shares: Sequence[float]) -> Counts:
         """Return expected numbers of rows, without noise."""
         return cls(np.array([shares]) * size, 0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """Exact integers of a shape, in steps of a grid; they add up over chunks."""
-
-    values: Integers
-
-    def __add__(self, other: Steps) -> Steps:
-        return Steps(self.values + other.values)
 
 
 def release_counts(
@@ -104,50 +99,49 @@ def release_counts(
     *,
     epsilon: Fraction,
     changes: int,
-    step: str = "treated count",
+    shares: Sequence[float] = (),
 ) -> Counts:
     """Release how many rows each arm of each subgroup holds.
 
-    Of two arms that all rows are in, one number: n is public. With sampling weights numbers are
-    sums of weights as shares of the declared bound, and one is that of squared shares. Neighbours:
-    ``changes`` rows replaced, which may move to other arms and subgroups. Sensitivity: ``changes``
-    in every number (L∞), and ``2·changes`` in all counts together (L1), ``changes`` more with
-    squares; of one number ``changes``. Cost: ε. Proof: docs/proofs/blocks.md.
+    Where the arms' shares are known, how many rows take part. Of two arms that all rows are in,
+    one number: n is public. With sampling weights numbers are sums of weights as shares of the
+    declared bound, and one is that of squared shares. Neighbours: ``changes`` rows replaced, which
+    may move to other arms and subgroups. Sensitivity: ``changes`` in every number (L∞), and
+    ``2·changes`` in all counts together (L1), ``changes`` more with squares; of one number
+    ``changes``. Cost: ε. Proof: docs/proofs/blocks.md.
     """
-    arms, weighted = study.domain.treatment.size, study.domain.weights is not None
+    weighted = study.domain.weights is not None
+    arms = 1 if shares else study.domain.treatment.size
     cells = 1 if subgroups.cells is None else subgroups.cells.count
 
-    def kernel(block: Block) -> Steps:
+    def kernel(block: Block) -> Integers:
         steps, squares = (
             np.rint(block.shares**power * (1 << _BITS)).astype(np.int64) for power in (1, 2)
         )
-        place = subgroups.codes(block.covariates).astype(np.int64) * arms + block.arm
+        place = subgroups.codes(block.covariates).astype(np.int64) * arms + block.arm * (arms > 1)
         found = np.zeros(cells * arms + weighted, dtype=np.int64)
         np.add.at(found, place, steps)
         if weighted:
             found[-1] = squares.sum()
-        return Steps(found)
+        return found
 
-    is_full = study.everyone_takes_part and not weighted and cells == 1
-    values = study.fold(kernel, title="arms").values[int(is_full) :].tolist()
-    unit = 1 << (_BITS + 1)
-    scale = changes / float(epsilon)
-    if len(values) == 1:
-        noisy = noise.laplace(step, values, sensitivity=changes << _BITS, epsilon=epsilon)
-        deviation = math.sqrt(2) * scale
-    elif len(values) <= _MOST_IN_CUBE:
-        noisy = noise.cube(step, values, sensitivity=changes << _BITS, epsilon=epsilon)
-        deviation = math.sqrt((len(values) + 1) * (len(values) + 2) / 3) * scale
-    else:
+    is_full = study.everyone_takes_part and not weighted and cells == 1 and not shares
+    values = study.fold(kernel, title="arms")[int(is_full) :].tolist()
+    step = "rows that take part" if shares else "treated count"
+    moved, deviation = changes, math.sqrt(2)
+    if len(values) > _MOST_IN_CUBE:
         moved = (3 if weighted else 2) * changes
+    if 1 < len(values) <= _MOST_IN_CUBE:
+        noisy = noise.cube(step, values, sensitivity=moved << _BITS, epsilon=epsilon)
+        deviation = math.sqrt((len(values) + 1) * (len(values) + 2) / 3)
+    else:
         noisy = noise.laplace(step, values, sensitivity=moved << _BITS, epsilon=epsilon)
-        deviation = math.sqrt(2) * moved / changes * scale
-    found = np.array([value / unit for value in noisy])
+    found = np.array([value / (1 << (_BITS + 1)) for value in noisy])
     squares = float(found[-1]) if weighted else 0.0
-    table = found[:-1] if weighted else found
     if is_full:
-        table = np.concatenate([[study.size - table.sum()], table])
-    return _settled(table.reshape(cells, arms), subgroups, study.size, squares, deviation)
+        found = np.concatenate([[study.size - found.sum()], found])
+    table = found[: cells * arms].reshape(cells, arms) * (np.array(shares) if shares else 1.0)
+    return _settled(table, subgroups, study.size, squares, deviation * moved / float(epsilon))
 
 
 def _settled(
@@ -156,13 +150,10 @@ def _settled(
     """Keep numbers within what they can be, and drop rows of which no subgroup is known."""
     table = np.clip(table, 0.0, float(size))
     if subgroups.cells is not None:
-        kept = [table[:-1]]
-        if subgroups.overall:
-            kept.append(table.sum(axis=0, keepdims=True))
-        table = np.concatenate(kept)
-    arms = table.shape[1]
+        whole = table.sum(axis=0, keepdims=True)
+        table = np.concatenate([table[:-1], whole[: int(subgroups.overall)]])
     members = np.maximum(table.sum(axis=1, keepdims=True), 4.0)
-    least = np.minimum(np.maximum(2.0, _LEAST_SHARE * members), members / arms)
+    least = np.minimum(np.maximum(2.0, _LEAST_SHARE * members), members / table.shape[1])
     table = np.maximum(table, least)
     effective_share = 1.0
     if squares:

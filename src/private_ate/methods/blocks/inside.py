@@ -9,26 +9,28 @@ their declared range. Why each part is there: docs/explanation/blocks.md.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from private_ate.arrays import Codes, Floats
+from private_ate.arrays import Bits, Codes, Floats, Integers
+from private_ate.methods.blocks.counts import Subgroups
 from private_ate.methods.blocks.plan import Inside
 from private_ate.methods.blocks.regression import (
+    LINEAR_RIDGE,
     Ridge,
     centred,
+    choose_terms,
+    clipped_squares,
     fit_ridge,
-    press,
-    residuals,
     solve,
     standardized,
 )
-from private_ate.methods.blocks.terms import LINEAR_RIDGE, choose_terms, clipped_squares
 from private_ate.models.forest import BINS, ForestSize, out_of_bag, shuffled
 from private_ate.models.trees import bin_codes, bin_edges
-
-__all__ = ["Said", "block_effects"]
+from private_ate.privacy.quantization import OUTCOME_STEPS
+from private_ate.study import Groups
 
 _SQUARE_RIDGE: Final = 12.0  # times the cube of covariates over rows
 _CHOSEN_RIDGE: Final = 0.02  # times covariates over rows
@@ -44,7 +46,7 @@ _TWIN_SCATTER: Final = 5.0  # over rows: the ratio to the twin scatters in small
 _LARGEST_LEFT: Final = 1.1  # of the outcome's mean square; beyond, forests only add noise
 # Shares of rows with less than a tenth, and a fifth, of the usual chance to be in one of the arms.
 _CHANCES: Final = (0.1, 0.2)
-_EXCESSES: Final = (0.13, 0.25)
+_EXCESSES: Final = (0.12, 0.23)
 # Beyond that, for each share by chance: with few rows of an arm forests see such rows in noise.
 _CHANCE_SCATTER: Final = 0.25
 
@@ -102,6 +104,10 @@ class _Fit(NamedTuple):
         """What arms and regression leave of the outcome, shape (b, 1)."""
         return self.outcome - self.arms @ self.effects
 
+    def unexplained(self, target: Floats) -> float:
+        """Return the mean square that the regression leaves of a target, shape (b, 1)."""
+        return self.ridge.press(self.ridge.residuals(target))
+
 
 class _Scores(NamedTuple):
     """What effects are made of: residuals of arms, of the outcome, and of arms by its trees.
@@ -117,6 +123,55 @@ class _Scores(NamedTuple):
     apart: bool
 
 
+def block_kernel(
+    subgroups: Subgroups, inside: Inside, spread: float, seed: int
+) -> Callable[[Groups], Integers]:
+    """Return the function from stacked blocks to the integers that they hand over.
+
+    Each row of its answer is a function of its own block: effect, deviation, difference to the
+    plain model and a bit for every subgroup and arm, clipped and rounded one by one, then the vote.
+    """
+
+    def kernel(groups: Groups) -> Integers:
+        found = [_handed_over(groups, place) for place in range(len(groups.arm))]
+        return np.array(found, dtype=np.int64)
+
+    def _handed_over(groups: Groups, place: int) -> list[int]:
+        vote, numbers = False, []
+        for own in subgroups.members(subgroups.codes(groups.covariates[place])):
+            said = _said(groups, place, groups.takes_part[place] & own, inside, seed)
+            if said is None:
+                numbers += [0.0, spread, 0.0, 0.0] * (inside.arms - 1)
+                continue
+            vote |= said.apart
+            for effect, deviation, plain in zip(*said[:3], strict=True):
+                value, straight = (min(max(float(one), -1.0), 1.0) for one in (effect, plain))
+                size = min(max(float(deviation), spread * 2**-12.5), 4 * spread)
+                numbers += [value, size, straight - value, said.other / OUTCOME_STEPS]
+        return [*(round(OUTCOME_STEPS * number) for number in numbers), int(vote)]
+
+    return kernel
+
+
+def _said(groups: Groups, place: int, rows: Bits, inside: Inside, seed: int) -> Said | None:
+    """Let one block say its effects; None where it cannot, whatever the reason is."""
+    chosen = np.flatnonzero(rows)
+    weights = groups.weights[place][chosen]
+    chosen, weights = chosen[weights > 0], weights[weights > 0]
+    weights = weights * (chosen.size / max(float(weights.sum()), 1e-300))
+    try:
+        return block_effects(
+            np.ascontiguousarray(groups.covariates[place][chosen]),
+            groups.arm[place][chosen],
+            groups.outcome[place][chosen] / OUTCOME_STEPS - 0.5,
+            weights,
+            inside,
+            seed,
+        )
+    except Exception:  # noqa: BLE001  # nothing may leave a block but its public answer
+        return None
+
+
 @np.errstate(all="ignore")
 def block_effects(
     covariates: Floats, arm: Codes, outcome: Floats, weights: Floats, inside: Inside, seed: int
@@ -126,14 +181,23 @@ def block_effects(
     ``covariates`` has shape (b, d); ``weights`` add up to the number of rows. No row of another
     block comes in, and no number of steps depends on what rows hold, beyond how many there are.
     """
-    rows = _prepared(covariates, arm, outcome, weights, inside.arms)
-    if rows is None:
+    present = np.bincount(arm, minlength=inside.arms).astype(np.float64)
+    if len(arm) < _FEWEST_ROWS or present.min() < min(inside.arms - 1, 2):
         return None
+    rows = _Rows(
+        covariates,
+        standardized(covariates, weights),
+        arm,
+        centred((arm[:, None] == np.arange(1, inside.arms)).astype(np.float64), weights),
+        centred(outcome[:, None], weights),
+        weights,
+        np.bincount(arm, weights, minlength=inside.arms).astype(np.float64),
+        present,
+    )
     plain, fit = _regressions(rows, inside)
     if plain is None or fit is None:
         return None
-    scores = _scores(rows, fit, inside, seed)
-    scores, freedom = _with_slopes(rows, scores, inside)
+    scores, freedom = _with_slopes(rows, _scores(rows, fit, inside, seed), inside)
     uptake, able = rows.solved(scores.arms, scores.same, scores.outcome)
     if not able:
         return None
@@ -144,29 +208,9 @@ def block_effects(
     return Said(effect, np.sqrt(variance), plain.effects[:, 0], scores.other, scores.apart)
 
 
-def _prepared(
-    covariates: Floats, arm: Codes, outcome: Floats, weights: Floats, arms: int
-) -> _Rows | None:
-    """Centre and standardise the rows of a block; None where an arm is missing."""
-    present = np.bincount(arm, minlength=arms).astype(np.float64)
-    if len(arm) < _FEWEST_ROWS or present.min() < min(arms - 1, 2):
-        return None
-    indicators = (arm[:, None] == np.arange(1, arms)).astype(np.float64)
-    return _Rows(
-        covariates,
-        standardized(covariates, weights),
-        arm,
-        centred(indicators, weights),
-        centred(outcome[:, None], weights),
-        weights,
-        np.bincount(arm, weights, minlength=arms).astype(np.float64),
-        present,
-    )
-
-
 def _fitted(rows: _Rows, columns: Floats, ridges: Floats) -> _Fit | None:
     ridge = fit_ridge(columns, ridges, rows.weights)
-    arms, outcome = (residuals(ridge, one, rows.weights) for one in (rows.arms, rows.outcome))
+    arms, outcome = (ridge.residuals(one) for one in (rows.arms, rows.outcome))
     effects, able = rows.solved(arms, arms, outcome)
     return _Fit(ridge, arms, outcome, effects) if able else None
 
@@ -192,17 +236,12 @@ def _regressions(rows: _Rows, inside: Inside) -> tuple[_Fit | None, _Fit | None]
     )
     if richer is None:
         return plain, plain
-    explains = _left(rows, richer, richer.rest) < _left(rows, plain, plain.rest)
+    explains = richer.ridge.press(richer.rest) < plain.ridge.press(plain.rest)
     selects = sum(
-        _left(rows, richer, richer.arms[:, [k]]) / _left(rows, plain, plain.arms[:, [k]])
+        richer.ridge.press(richer.arms[:, [k]]) / plain.ridge.press(plain.arms[:, [k]])
         for k in range(rows.arms.shape[1])
     )
     return plain, richer if explains or selects < rows.arms.shape[1] else plain
-
-
-def _left(rows: _Rows, fit: _Fit, left: Floats) -> float:
-    """Return the mean square of one column of residuals, rows being left out of the regression."""
-    return press(fit.ridge, left[:, 0], rows.weights)
 
 
 def _scores(rows: _Rows, fit: _Fit, inside: Inside, seed: int) -> _Scores:
@@ -210,9 +249,9 @@ def _scores(rows: _Rows, fit: _Fit, inside: Inside, seed: int) -> _Scores:
     regression = _Scores(fit.arms, fit.rest, fit.arms, None, other=False, apart=False)
     if not inside.forest.trees:
         return regression
-    weights = rows.weights
-    codes = _bins(rows.covariates, inside.seen)
-
+    weights, ridge = rows.weights, fit.ridge
+    placed = np.ascontiguousarray(rows.covariates[:: -(-rows.size // inside.seen)])
+    codes = bin_codes(rows.covariates, bin_edges(placed, BINS))
     size, judges = inside.forest, inside.forest._replace(trees=inside.forest.judges)
 
     def forest(targets: Floats, number: int, size: ForestSize = size) -> tuple[Floats, Floats]:
@@ -226,75 +265,54 @@ def _scores(rows: _Rows, fit: _Fit, inside: Inside, seed: int) -> _Scores:
     adjusted = rows.outcome - rows.arms @ fit.effects
     judged, left = forest(np.concatenate([adjusted, rows.arms], axis=1), 1)
     _, again = forest(left, 2)
-    twin = _twin(rows, fit, adjusted, seed + 4)
-    before, after = (_unexplained(rows, fit, one) for one in (adjusted, left[:, :1]))
-    near = _ratio(after, before) < _LARGEST_RATIO
-    ratio = _ratio(_unexplained(rows, fit, judged[:, :1]), before)
+    # The twin is what the regression says of the outcome plus its residuals in a public order.
+    away = ridge.residuals(adjusted)
+    scale = np.sqrt(max(1 - ridge.freedom / rows.size, 0.25))
+    twin = centred(adjusted - away + away[shuffled(rows.size, seed + 4)] / scale, weights)
     twin_left, _ = forest(twin, 1, judges)
-    usual = _ratio(_unexplained(rows, fit, twin_left), _unexplained(rows, fit, twin))
+    before, after = (fit.unexplained(one) for one in (adjusted, left[:, :1]))
+    near = _ratio(after, before) < _LARGEST_RATIO
+    ratio = _ratio(fit.unexplained(judged[:, :1]), before)
+    usual = _ratio(fit.unexplained(twin_left), fit.unexplained(twin))
     other = near and ratio < (_TWIN - _TWIN_SCATTER / rows.size) * usual
-    arms, apart = rows.arms, False
+    arms, apart, along = rows.arms, False, None
     if inside.treatment_forest:
         found = [forest(rows.arms[:, [k]], 3) for k in range(rows.arms.shape[1])]
         arms = np.concatenate([left_of_arm for _, left_of_arm in found], axis=1)
+        along = rows.arms - arms if len(found) == 1 else None
         if inside.vote:
             mixed = rows.arms[shuffled(rows.size, seed + 5)]
             mixed_left, _ = forest(mixed, 3, judges)
-            apart = _is_apart(rows, found[0][0], mixed, mixed_left, inside.among)
+            here, by_chance = (
+                _rare_chances(rows, predicted[:, 0], inside.among)
+                for predicted in (rows.arms - found[0][0], mixed - mixed_left)
+            )
+            apart = bool((here > _EXCESSES + (1 + _CHANCE_SCATTER) * by_chance).any())
     square = float(weights @ np.square(adjusted[:, 0])) / rows.size
     if not (near and ratio < _TWIN * usual and after < _LARGEST_LEFT * square):
         return regression._replace(other=other, apart=apart)
-    kept = residuals(fit.ridge, again, weights)
-    along = rows.arms - arms if inside.treatment_forest and arms.shape[1] == 1 else None
-    return _Scores(
-        residuals(fit.ridge, arms, weights), kept[:, :1], kept[:, 1:], along, other, apart
-    )
-
-
-def _bins(covariates: Floats, seen: int) -> Codes:
-    step = -(-len(covariates) // seen)
-    return bin_codes(covariates, bin_edges(np.ascontiguousarray(covariates[::step]), BINS))
-
-
-def _unexplained(rows: _Rows, fit: _Fit, target: Floats) -> float:
-    """Return the mean square that the regression leaves of a target, shape (b, 1)."""
-    return _left(rows, fit, residuals(fit.ridge, target, rows.weights))
+    kept = ridge.residuals(again)
+    return _Scores(ridge.residuals(arms), kept[:, :1], kept[:, 1:], along, other, apart)
 
 
 def _ratio(new: float, old: float) -> float:
     return new / old if old > 0 else np.inf
 
 
-def _twin(rows: _Rows, fit: _Fit, outcome: Floats, seed: int) -> Floats:
-    """Return what the regression says of the outcome plus its residuals in a public order."""
-    left = residuals(fit.ridge, outcome, rows.weights)
-    scale = np.sqrt(max(1 - fit.ridge.freedom / rows.size, 0.25))
-    return centred(outcome - left + left[shuffled(rows.size, seed)] / scale, rows.weights)
+def _rare_chances(rows: _Rows, predicted: Floats, among: int) -> Floats:
+    """Return the shares of rows that are (almost) never in one of two arms, for each chance.
 
-
-def _is_apart(rows: _Rows, left: Floats, mixed: Floats, mixed_left: Floats, among: int) -> bool:
-    """Say whether more rows than by chance are (almost) never in one of two arms.
-
-    ``left`` is what a forest leaves of treatment, ``mixed`` treatment in a public order.
+    ``predicted`` is treatment less its mean, as a forest predicts it. Of an effect on one arm only
+    the other arm has to occur.
     """
     share = float(rows.sizes[1] / rows.sizes.sum())
-    here = _rare_chances(rows.arms - left, share, rows.weights, among)
-    by_chance = _rare_chances(mixed - mixed_left, share, rows.weights, among)
-    return bool((here > _EXCESSES + (1 + _CHANCE_SCATTER) * by_chance).any())
-
-
-def _rare_chances(predicted: Floats, share: float, weights: Floats, among: int) -> Floats:
-    """Return the shares of rows that are rarely in one of the arms, for each of the chances.
-
-    Of an effect on one arm only the other arm has to occur.
-    """
-    chance = share + predicted[:, 0]
+    chance = share + predicted
     found = [
-        (among != 1) * (weights @ (chance < least * share))
-        + (among != 0) * (weights @ (1 - chance < least * (1 - share)))
+        (among != 1) * (rows.weights @ (chance < least * share))
+        + (among != 0) * (rows.weights @ (1 - chance < least * (1 - share)))
         for least in _CHANCES
     ]
-    shares: Floats = np.array(found) / weights.sum()
+    shares: Floats = np.array(found) / rows.weights.sum()
     return shares
 
 
@@ -319,19 +337,13 @@ def _with_slopes(rows: _Rows, scores: _Scores, inside: Inside) -> tuple[_Scores,
     seen = along - members @ along / members.sum()
     products = (scores.arms[:, :, None] * seen[:, None, :]).reshape(rows.size, -1)
     ridge = fit_ridge(centred(products, rows.weights), np.tile(penalties, count), rows.weights)
-    kept = scores._replace(
-        arms=residuals(ridge, scores.arms, rows.weights),
-        outcome=residuals(ridge, scores.outcome, rows.weights),
-        same=residuals(ridge, scores.same, rows.weights),
-    )
+    arms, outcome, same = (ridge.residuals(one) for one in scores[:3])
     flat, _ = rows.solved(scores.arms, scores.same, scores.outcome)
-    steep, able = rows.solved(kept.arms, kept.same, kept.outcome)
+    steep, able = rows.solved(arms, same, outcome)
     away = (scores.outcome - scores.same @ flat)[:, 0]
-    better = press(ridge, (kept.outcome - kept.same @ steep)[:, 0], rows.weights) < float(
-        rows.weights @ np.square(away)
-    ) / len(away)
-    if able and (better or inside.slopes > 1):
-        return kept, ridge.freedom
+    square = float(rows.weights @ np.square(away)) / len(away)
+    if able and (inside.slopes > 1 or ridge.press(outcome - same @ steep) < square):
+        return scores._replace(arms=arms, outcome=outcome, same=same), ridge.freedom
     return scores, 0.0
 
 

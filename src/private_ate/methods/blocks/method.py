@@ -9,55 +9,40 @@ if not, the arms are compared as they are. Privacy: docs/proofs/blocks.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Final
+from itertools import product
+from typing import Final, TypeVar
 
 import numpy as np
 
 from private_ate.arrays import Integers
 from private_ate.domain.subgroups import Cells
 from private_ate.effects.estimate import Estimate
-from private_ate.methods.blocks.centres import (
-    GRID,
-    effect_quantity,
-    joint_rule,
-    quantity_of,
-    released_spread,
-)
-from private_ate.methods.blocks.compare import compare_arms_as_they_are
+from private_ate.methods.blocks.centres import centre_quantity, joint_rule
+from private_ate.methods.blocks.compare import Forms, compare_arms_as_they_are
 from private_ate.methods.blocks.counts import Counts, Subgroups, release_counts
-from private_ate.methods.blocks.inside import Said, block_effects
-from private_ate.methods.blocks.notes import (
-    Words,
-    adjusted_words,
-    overlap_words,
-    rare_arm_notes,
-    trial_words,
-    unadjusted_words,
-    wide_bounds_notes,
-)
+from private_ate.methods.blocks.inside import block_kernel
+from private_ate.methods.blocks.notes import adjusted_words, unadjusted_words
 from private_ate.methods.blocks.partition import draw_keys, draw_shuffles
 from private_ate.methods.blocks.plan import (
     MOST_PARTITIONS,
     Ask,
     BlocksOptions,
     BlocksPlan,
-    Inside,
     plain_shares,
     plan_blocks,
 )
 from private_ate.methods.blocks.table import Released, estimate_of
-from private_ate.methods.blocks.trial import estimate_trial
 from private_ate.methods.composition import options_of
 from private_ate.methods.probability import probability_of
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.request import Request
-from private_ate.study import Groups, MatchingStudy, Study
+from private_ate.study import MatchingStudy, Study
 
-__all__ = ["BlocksOptions", "estimate_blocks"]
+T = TypeVar("T")
 
 _SEEDS: Final = 8  # forests and shuffles of one block, each with a seed of its own
 
@@ -83,6 +68,19 @@ class _Run:
         """How many rows of a partition neighbours differ in."""
         return self.request.rows_per_person
 
+    @property
+    def known_shares(self) -> tuple[float, ...]:
+        """The arms' shares, where these are known."""
+        trial = self.ask.probability
+        return () if trial is None else (1 - trial.typical, trial.typical)
+
+    def count(self, epsilon: Fraction) -> Counts:
+        """Release how many rows the arms hold."""
+        return release_counts(
+            self.study, self.subgroups, self.noise,
+            epsilon=epsilon, changes=self.changes, shares=self.known_shares,
+        )  # fmt: skip
+
 
 def estimate_blocks(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
     """Estimate average treatment effects with whole records private.
@@ -91,28 +89,30 @@ def estimate_blocks(study: MatchingStudy, request: Request, noise: Noise) -> Est
     docs/proofs/blocks.md.
     """
     run = _run(study, request, noise)
+    ask, counted = run.ask, None
     # Drawn before any noise, so that partitions never depend on what was released.
     keys = draw_keys(run.options.partitions or MOST_PARTITIONS, noise)
-    if request.probability is not None and (
-        run.ask.probability is None or not plan_blocks(run.ask, run.options).adjusts
-    ):
-        return estimate_of(_compare_trial(run), run.study.domain, request, noise)
-    if not plan_blocks(run.ask, run.options).adjusts:
-        released = _compare(run, None)
-    else:
-        released = _try_blocks(run, keys)
-    return estimate_of(released, study.domain, request, noise)
+    plan = plan_blocks(ask, run.options)
+    if plan.adjusts:
+        # The arms are counted, and blocks are cut if the smallest leaves enough in every block.
+        counted = Counts.known(ask.size, run.known_shares)
+        if ask.probability is None:
+            counted = run.count(request.epsilon * ask.counting)
+        plan = plan_blocks(
+            ask, run.options,
+            members=float(counted.members.min()) * counted.effective_share,
+            rarer=float(counted.shares.min()),
+        )  # fmt: skip
+    if counted is None or not plan.adjusts:
+        return estimate_of(_compare(run, counted))
+    return estimate_of(_release_blocks(run, plan, counted, keys))
 
 
 def _run(study: MatchingStudy, request: Request, noise: Noise) -> _Run:
-    options = options_of(request, BlocksOptions, "blocks")
-    domain = study.domain
-    cells = Cells.of(domain, request.by) if request.by else None
-    subgroups = Subgroups(cells, request.overall)
-    outcomes = len(domain.outcomes)
+    domain, labels = study.domain, study.domain.treatment.coded
+    subgroups = Subgroups(Cells.of(domain, request.by) if request.by else None, request.overall)
+    outcomes, probability = len(domain.outcomes), request.probability
     views = [study.with_outcome(place) for place in range(outcomes)] if outcomes > 1 else [study]
-    labels = domain.treatment.coded
-    probability = request.probability
     ask = Ask(
         study.size,
         study.dimension,
@@ -123,114 +123,70 @@ def _run(study: MatchingStudy, request: Request, noise: Noise) -> _Run:
         estimand=request.estimand,
         among=-1 if request.among is None else labels.index(request.among),
         design=request.design,
-        # Of probabilities that differ between rows the regression would be another average.
-        probability=probability if isinstance(probability, float) else None,
+        probability=None if probability is None else probability_of(domain, probability),
         binary=all(domain.of_outcome(place).bounds.is_binary for place in range(outcomes)),
     )
     shown = [view if place == 0 else view.unannounced() for place, view in enumerate(views)]
+    options = options_of(request, BlocksOptions, "blocks")
     return _Run(tuple(shown), request, options, noise, subgroups, ask)
 
 
-def _compare_trial(run: _Run) -> Released:
-    """Compare the arms of a trial by the probability that its protocol names."""
-    request = run.request
-    probability = probability_of(run.study.domain, request.probability or 0.5)
-    trial = estimate_trial(run.study, request, run.noise, probability)
-    effect = quantity_of(trial.value, trial.noise, trial.half, request.coverage)
-    return Released([[[effect]]], run.subgroups, None, trial_words(), adjusted=False)
-
-
 def _compare(run: _Run, counted: Counts | None) -> Released:
-    """Compare the arms as they are; a count that was paid for already is made use of."""
-    request, epsilon = run.request, run.request.epsilon
-    shares = plain_shares(
-        max(run.ask.size // run.subgroups.count, 4), run.ask.epsilon,
-        with_interval=request.confidence is not None,
-    )  # fmt: skip
-    tried, counting = counted is not None, shares.counts
+    """Compare the arms as they are; a count that was paid for already is made use of.
+
+    In a trial no arm is counted, but rows that take part where some may not.
+    """
+    ask, request, epsilon, trial = run.ask, run.request, run.request.epsilon, run.ask.probability
+    tried, counting = counted is not None, ask.counting if counted is not None else None
+    if trial is not None:
+        is_full = run.study.everyone_takes_part
+        counted = Counts.known(ask.size, run.known_shares) if is_full else None
+        counting = Fraction(0) if is_full else None
+    shares = plain_shares(ask, with_interval=request.confidence is not None, counting=counting)
     if counted is None:
-        counted = _count(run, epsilon * counting)
-    else:
-        counting = run.ask.counting
+        counted = run.count(epsilon * shares.counts)
     quantities = compare_arms_as_they_are(
-        run.views, run.subgroups, counted, run.noise,
-        means=epsilon * shares.means,
-        effect=epsilon * (1 - counting - shares.means - shares.interval),
-        interval=epsilon * shares.interval,
-        changes=run.changes,
+        run.views, run.subgroups, Forms.of(counted, trial), run.noise,
+        means=epsilon * shares.means, effect=epsilon * shares.effect,
+        interval=epsilon * shares.interval, changes=run.changes,
     )  # fmt: skip
-    words = unadjusted_words(request, tried=tried, dimension=run.ask.dimension)
-    return Released(quantities, run.subgroups, counted, words, adjusted=False)
-
-
-def _count(run: _Run, epsilon: Fraction) -> Counts:
-    return release_counts(run.study, run.subgroups, run.noise, epsilon=epsilon, changes=run.changes)
-
-
-def _try_blocks(run: _Run, keys: bytes) -> Released:
-    """Count the arms, and cut blocks if the smallest of them leaves enough in every block."""
-    ask = run.ask
-    if ask.probability is None:
-        counted = _count(run, run.request.epsilon * ask.counting)
-    else:
-        counted = Counts.known(ask.size, (1 - ask.probability, ask.probability))
-    plan = plan_blocks(
-        ask, run.options,
-        members=float(counted.members.min()) * counted.effective_share,
-        rarer=float(counted.shares.min()),
+    return Released(
+        run.study.domain, request, run.noise, run.subgroups, quantities,
+        None if trial is not None and trial.constant is None else counted,
+        unadjusted_words(request, tried=tried, dimension=ask.dimension),
     )  # fmt: skip
-    if not plan.adjusts:
-        return _compare(run, counted)
-    table = _block_table(run, plan, keys)
-    epsilon = run.request.epsilon * (1 - ask.counting)
+
+
+def _release_blocks(run: _Run, plan: BlocksPlan, counted: Counts, keys: bytes) -> Released:
+    """Cut blocks, and release the centres and spreads of their effects by one draw."""
+    ask, request, domain = run.ask, run.request, run.study.domain
+    epsilon = request.epsilon * (1 - ask.counting)
     rule = joint_rule(plan, ask.coordinates, epsilon / run.changes)
     changes = plan.partitions * run.changes
+    table = _block_table(run, plan, keys)
     drawn = run.noise.joint_centres("effect", table, rule=rule, changes=changes, epsilon=epsilon)
+    spreads = [rule.spreads[place] / OUTCOME_STEPS for place in drawn.spreads]
     quantities = [
-        effect_quantity(
-            rule, plan, drawn, place, epsilon / (2 * changes),
-            changes=run.changes, coverage=run.request.coverage,
-            with_interval=run.request.confidence is not None,
+        centre_quantity(
+            rule, plan, request, epsilon / (2 * changes), centre=centre, spread=spread, flag=flag,
+            with_interval=request.confidence is not None,
         )
-        for place in range(ask.coordinates)
+        for centre, spread, flag in zip(drawn.centres, spreads, drawn.flags, strict=True)
     ]  # fmt: skip
-    per, arms = ask.subgroups * (ask.arms - 1), ask.arms - 1
-    nested = [
-        [quantities[first + group * arms : first + (group + 1) * arms]
-         for group in range(ask.subgroups)]
-        for first in range(0, ask.coordinates, per)
-    ]  # fmt: skip
-    spreads = [released_spread(rule, place) for place in drawn.spreads]
+    groups = _in_runs(quantities, ask.arms - 1)
+    flagged = [name for name, flag in zip(_coordinate_names(run), drawn.flags, strict=True) if flag]
+    words = adjusted_words(
+        plan, request, domain, flagged=flagged, shares=counted.shares.min(axis=0).tolist(),
+        spread=spreads[0], apart=drawn.vote,
+    )  # fmt: skip
     return Released(
-        nested, run.subgroups, counted,
-        _words(run, plan, counted, drawn.flags, spreads[0], apart=drawn.vote),
-        adjusted=True, plan=plan, flags=drawn.flags, apart=drawn.vote, spread=spreads[0],
+        domain, request, run.noise, run.subgroups, _in_runs(groups, ask.subgroups), counted, words,
+        plan, drawn, spreads[0],
     )  # fmt: skip
 
 
-def _words(
-    run: _Run,
-    plan: BlocksPlan,
-    counted: Counts,
-    flags: Sequence[bool],
-    spread: float,
-    *,
-    apart: bool,
-) -> Words:
-    """Return what is said of an adjusted effect."""
-    domain, request = run.study.domain, run.request
-    if run.ask.probability is not None:
-        words = trial_words(in_blocks=True)
-    else:
-        names = [name for name, flag in zip(_coordinate_names(run), flags, strict=True) if flag]
-        words = adjusted_words(plan, request.estimand, names)
-    notes = [
-        *words.notes,
-        *rare_arm_notes(plan, counted.shares.min(axis=0).tolist(), domain.treatment.coded),
-        *wide_bounds_notes(domain.bounds, plan, spread),
-    ]
-    words = replace(words, notes=tuple(notes))
-    return overlap_words(words, request.estimand) if apart else words
+def _in_runs(values: Sequence[T], size: int) -> list[list[T]]:
+    return [list(values[first : first + size]) for first in range(0, len(values), size)]
 
 
 def _coordinate_names(run: _Run) -> list[str]:
@@ -239,12 +195,7 @@ def _coordinate_names(run: _Run) -> list[str]:
     arms = [""] if len(labels) == 2 else [f"{label} against {labels[0]}" for label in labels[1:]]
     groups = [*run.subgroups.names, *(["all units"] if run.subgroups.overall else [])] or [""]
     outcomes = [view.domain.outcome.column for view in run.views] if len(run.views) > 1 else [""]
-    return [
-        ", ".join(name for name in (outcome, group, arm) if name)
-        for outcome in outcomes
-        for group in groups
-        for arm in arms
-    ]
+    return [", ".join(filter(None, names)) for names in product(outcomes, groups, arms)]
 
 
 def _block_table(run: _Run, plan: BlocksPlan, keys: bytes) -> Integers:
@@ -252,79 +203,15 @@ def _block_table(run: _Run, plan: BlocksPlan, keys: bytes) -> Integers:
 
     Neighbours: at most ``rows_per_person`` blocks of each partition change, by any amount.
     """
-    shuffles = draw_shuffles(run.ask.size, plan.blocks, plan.partitions, keys)
     tables = []
-    for part, shuffle in enumerate(shuffles):
+    for part, shuffle in enumerate(draw_shuffles(run.ask.size, plan.blocks, plan.partitions, keys)):
         columns = []
         for place, view in enumerate(run.views):
             number = part * len(run.views) + place
             # The first outcome's blocks vote: the arms are the same for all of them.
-            inside = plan.inside._replace(vote=plan.asks_vote and place == 0)
+            inside = plan.inside._replace(vote=plan.inside.vote and place == 0)
             kernel = block_kernel(run.subgroups, inside, plan.spread, _SEEDS * (number + 1))
             columns.append(view.by_groups(shuffle, kernel, title="blocks of rows"))
         said = [column[:, :-1] for column in columns]
         tables.append(np.concatenate([*said, columns[0][:, -1:]], axis=1))
     return np.concatenate(tables)
-
-
-def block_kernel(
-    subgroups: Subgroups, inside: Inside, spread: float, seed: int
-) -> Callable[[Groups], Integers]:
-    """Return the function from stacked blocks to the integers that they hand over.
-
-    Each row of its answer is a function of its own block: effect, deviation, difference to the
-    plain model and a bit for every subgroup and arm, clipped and rounded, then the vote.
-    """
-
-    def kernel(groups: Groups) -> Integers:
-        codes = subgroups.codes(groups.covariates)
-        found = [_one_block(groups, place, codes[place]) for place in range(len(groups.arm))]
-        return np.array(found, dtype=np.int64)
-
-    def _one_block(groups: Groups, place: int, codes: Integers) -> list[int]:
-        vote = False
-        numbers: list[int] = []
-        for group in range(subgroups.count):
-            rows = groups.takes_part[place]
-            if group < len(subgroups.names):
-                rows = rows & (codes == group)
-            said = _say(groups, place, rows, inside, seed)
-            numbers += _integers(said, inside.arms - 1, spread)
-            vote |= said is not None and said.apart
-        return [*numbers, int(vote)]
-
-    return kernel
-
-
-def _say(groups: Groups, place: int, rows: Integers, inside: Inside, seed: int) -> Said | None:
-    """Let one block say its effects; None where it cannot, whatever the reason is."""
-    chosen = np.flatnonzero(rows)
-    weights = groups.weights[place][chosen]
-    chosen, weights = chosen[weights > 0], weights[weights > 0]
-    weights = weights * (chosen.size / max(float(weights.sum()), 1e-300))
-    try:
-        return block_effects(
-            np.ascontiguousarray(groups.covariates[place][chosen]),
-            groups.arm[place][chosen],
-            groups.outcome[place][chosen] / OUTCOME_STEPS - 0.5,
-            weights,
-            inside,
-            seed,
-        )
-    except Exception:  # noqa: BLE001  # nothing may leave a block but its public answer
-        return None
-
-
-def _integers(said: Said | None, arms: int, spread: float) -> list[int]:
-    """Return a block's numbers, clipped and rounded one by one; public ones if it cannot say."""
-    if said is None:
-        return [0, round(GRID * spread), 0, 0] * arms
-    found = []
-    for effect, deviation, plain in zip(said.effect, said.deviation, said.plain, strict=True):
-        value, straight = (min(max(float(one), -1.0), 1.0) for one in (effect, plain))
-        size = min(max(float(deviation), spread * 2**-12.5), 4 * spread)
-        found += [
-            round(GRID * value), round(GRID * size), round(GRID * (straight - value)),
-            int(said.other),
-        ]  # fmt: skip
-    return found

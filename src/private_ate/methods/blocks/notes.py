@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from private_ate.domain import Interval, SamplingWeights
-from private_ate.domain.column_types import WEIGHTED
+from private_ate.domain import Domain
 from private_ate.methods.blocks.plan import BlocksPlan
-from private_ate.request import Estimand, Request
-
-__all__ = ["Words", "adjusted_words", "overlap_words", "trial_words", "unadjusted_words"]
+from private_ate.parameters import Estimand
+from private_ate.request import Request
 
 _TARGETS: Final[dict[Estimand, str]] = {
     "ate": "all n units",
@@ -65,6 +63,11 @@ _WIDE: Final = (
     "is about {2:.0f} times smaller than they allow; tighter bounds, by this released number or a "
     "code book and never by the records, would make outliers rarer"
 )
+_TRIAL: Final = "all n units (the ATE of a trial)"
+_TRIAL_IN_BLOCKS: Final = (
+    "outcomes are compared inside blocks of rows, given the covariates, for precision"
+)
+_RANDOM_COVERS: Final = "noise and sampling; treatment is taken to be random, as declared"
 _WIDE_FACTOR: Final = 40.0  # honest bounds allow for spreads about ten times as large
 
 
@@ -77,80 +80,67 @@ class Words:
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()
 
-    def weighted(self, weights: SamplingWeights | None, *, adjusted: bool) -> Words:
-        """Add whom a weighted sample stands for, and what weights inside small blocks leave."""
-        if weights is None:
-            return self
-        notes = (*self.notes, _UNEVEN) if adjusted else self.notes
-        return Words(self.population + WEIGHTED, self.interval_covers, notes, self.warnings)
 
-
-def adjusted_words(plan: BlocksPlan, estimand: Estimand, flagged: Sequence[str]) -> Words:
+def adjusted_words(  # what is public, and what was released
+    plan: BlocksPlan,
+    request: Request,
+    domain: Domain,
+    *,
+    flagged: Sequence[str],
+    shares: Sequence[float],
+    spread: float,
+    apart: bool,
+) -> Words:
     """Say how an effect came about that was adjusted inside blocks.
 
     ``flagged`` names the coordinates of which a plain model gives another effect; one that is the
-    only one has the empty name.
+    only one has the empty name. ``shares`` are those of the arms, ``spread`` is that of block
+    effects in units of the range, and ``apart`` says that blocks voted that arms do not overlap.
     """
-    warnings = []
-    notes = ["adjusted for the declared covariates inside blocks of rows", _TRIMMED]
-    if flagged:
-        named = "; ".join(name for name in flagged if name)
-        warnings.append(_MODELS.format(f" ({named})" if named else ""))
-    elif not plan.asks_flags or not plan.inside.forest.trees:
-        notes.append(_SMALL.format(round(plan.rows)))
-    if not plan.asks_vote and plan.inside.treatment_forest and estimand != "ato":
-        notes.append(_NOT_ASKED)
-    overlap = "" if estimand == "ato" else _TOWARDS_OVERLAP
-    return Words(_TARGETS[estimand] + overlap, _COVERS, tuple(notes), tuple(warnings))
-
-
-def overlap_words(words: Words, estimand: Estimand) -> Words:
-    """Head a number as the overlap effect, where blocks voted that arms do not overlap."""
-    known = (_APART, _ONE_ARM) if estimand == "ate" else (_APART,)
-    return Words(_OVERLAP, words.interval_covers, words.notes, (*known, *words.warnings))
-
-
-def rare_arm_notes(plan: BlocksPlan, shares: Sequence[float], labels: Sequence[str]) -> list[str]:
-    """Say whom the effect speaks of where the released share of an arm is small."""
+    warnings: list[str] = []
+    if plan.inside.treatment_forest:
+        population, covers = _TARGETS[request.estimand], _COVERS
+        if request.estimand != "ato":
+            population += _TOWARDS_OVERLAP
+        notes = ["adjusted for the declared covariates inside blocks of rows", _TRIMMED]
+        if flagged:
+            named = "; ".join(name for name in flagged if name)
+            warnings.append(_MODELS.format(f" ({named})" if named else ""))
+        elif not plan.asks_flags or not plan.inside.forest.trees:
+            notes.append(_SMALL.format(round(plan.rows)))
+        if not plan.inside.vote and request.estimand != "ato":
+            notes.append(_NOT_ASKED)
+    else:
+        population, covers, notes = _TRIAL, _RANDOM_COVERS, [_TRIAL_IN_BLOCKS]
     rarer = min(shares)
-    if rarer * plan.rows >= _RARE_ROWS:
-        return []
-    label = labels[list(shares).index(rarer)]
-    return [_RARE_ARM.format(rarer, label, rarer * plan.rows, round(plan.rows))]
-
-
-def wide_bounds_notes(bounds: Interval, plan: BlocksPlan, spread: float) -> list[str]:
-    """Say that bounds are wide for the released spread of block effects, a share of the range."""
-    if bounds.is_binary or spread * _WIDE_FACTOR >= plan.spread:
-        return []
-    return [_WIDE.format(bounds.low, bounds.high, plan.spread / spread)]
+    if rarer * plan.rows < _RARE_ROWS:
+        label = domain.treatment.coded[list(shares).index(rarer)]
+        notes.append(_RARE_ARM.format(rarer, label, rarer * plan.rows, round(plan.rows)))
+    bounds = domain.bounds
+    if not bounds.is_binary and spread * _WIDE_FACTOR < plan.spread:
+        notes.append(_WIDE.format(bounds.low, bounds.high, plan.spread / spread))
+    if domain.weights is not None:
+        notes.append(_UNEVEN)
+    if apart:
+        population = _OVERLAP
+        warnings = [_APART, *([_ONE_ARM] if request.estimand == "ate" else []), *warnings]
+    return Words(population, covers, tuple(notes), tuple(warnings))
 
 
 def unadjusted_words(request: Request, *, tried: bool, dimension: int) -> Words:
     """Say how arms were compared as they are, perhaps after a count that forbade more."""
+    if request.probability is not None:
+        return Words(_TRIAL, _RANDOM_COVERS, ("outcomes are compared as they are",))
+    covers = "noise and sampling; not confounding, as nothing was adjusted for"
     if request.design == "randomized":
         note = "arms compared as they are, because the design is declared to be randomised"
+        covers = _RANDOM_COVERS
     elif dimension == 0:
         note = "no covariate is declared, so this is a difference in means"
     elif tried:
         note = "too few rows of an arm or subgroup to adjust, so this is a difference in means"
     else:
         note = "n·ε is too small to adjust, so this is a difference in means"
-    covers = "noise and sampling; treatment is taken to be random, as declared"
-    if request.design != "randomized":
-        covers = "noise and sampling; not confounding, as nothing was adjusted for"
     return Words(
         "all n units, arms compared as they are (the ATE if treatment was random)", covers, (note,)
-    )
-
-
-def trial_words(*, in_blocks: bool = False) -> Words:
-    """Say how the effect of a trial came about whose probability of treatment was named."""
-    how = "outcomes are compared as they are"
-    if in_blocks:
-        how = "outcomes are compared inside blocks of rows, given the covariates, for precision"
-    return Words(
-        "all n units (the ATE of a trial)",
-        "noise and sampling; treatment is taken to be random, as declared",
-        (how,),
     )

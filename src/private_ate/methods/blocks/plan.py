@@ -13,13 +13,9 @@ from fractions import Fraction
 from typing import Final, NamedTuple
 
 from private_ate.arguments import settle, truth_value, whole_number
+from private_ate.methods.probability import Probability
 from private_ate.models.forest import ForestSize
-from private_ate.request import Design, Estimand
-
-__all__ = [
-    "Ask", "BlocksOptions", "BlocksPlan", "Inside", "PlainShares", "count_share", "plain_shares",
-    "plan_blocks",
-]  # fmt: skip
+from private_ate.parameters import Design, Estimand
 
 MOST_PARTITIONS: Final = 8
 _RANKS: Final = 45  # blocks times ε of one coordinate at which noise is as large as sampling
@@ -30,11 +26,13 @@ _FEWEST_BLOCKS: Final = 14
 _MANY_ROWS: Final = 20_000  # from here on one partition does; more only cost time
 _MOST_BLOCKS: Final = 2000  # of all partitions together, for the same reason
 _THRIFTY_ROWS: Final = 50_000  # from here on many blocks share the work, and each does less
-_FOREST: Final = ForestSize(trees=40, judges=40)
-_SMALL_FOREST: Final = ForestSize(trees=12, judges=6, rows=600, leaves=64)
 _VERY_MANY_ROWS: Final = 200_000  # from here on there are no more blocks, but longer ones
 _MOST_RANKS: Final = 4  # times the ranks: twice as many blocks lower the error by 5 %
-_SMALLEST_FOREST: Final = ForestSize(trees=8, judges=4, rows=600, leaves=64)
+_FORESTS: Final = (  # from how many rows on blocks have forests of which size
+    (_VERY_MANY_ROWS, ForestSize(trees=8, judges=4, rows=600, leaves=64)),
+    (_THRIFTY_ROWS, ForestSize(trees=12, judges=6, rows=600, leaves=64)),
+    (0, ForestSize(trees=40, judges=40)),
+)
 _NO_FOREST: Final = ForestSize(trees=0, judges=0)
 _SEEN: Final = 500  # rows by which blocks of such studies choose terms and place bins
 _CONTENDERS: Final = 32  # terms that such blocks look at more than once
@@ -48,6 +46,7 @@ _VOTE_ARM_ROWS: Final = 5  # of the rarer arm in a block that votes
 _SLOPE_ARM_ROWS: Final = 20  # of the rarer arm in a block whose effects always vary
 _TRIAL_INFORMATION: Final = 800  # n·ε from which regression pays in a trial
 _INTERVAL_SHARE: Final = Fraction(1, 20)
+_TRIAL_COUNT: Final = Fraction(1, 5)  # of what counting arms takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ class Ask:
         Whose effect is meant; ``among`` is the code of an arm, -1 for all units.
     design : str
         How treatment came about.
-    probability : float or None
+    probability : Probability or None
         The known probability of treatment in a trial.
     binary : bool
         Whether all outcomes are declared to be binary.
@@ -103,7 +102,7 @@ class Ask:
     estimand: Estimand = "ate"
     among: int = -1
     design: Design = "unknown"
-    probability: float | None = None
+    probability: Probability | None = None
     binary: bool = False
 
     @property
@@ -116,7 +115,13 @@ class Ask:
         """The share of ε that counts the arms; the probability of a trial needs no count."""
         if self.probability is not None:
             return Fraction(0)
-        return count_share(self.size, self.epsilon)
+        # Noise of at most a sixtieth of the rows.
+        share = min(max(60 / (self.size * self.epsilon), 0.03), 0.12)
+        return Fraction(share).limit_denominator(10**6)
+
+    def freedom(self, rows: float) -> float:
+        """Return the degrees of freedom that a model leaves to a block of so many rows."""
+        return max(rows - 1.1 * self.dimension, rows / 4)
 
 
 class Inside(NamedTuple):
@@ -170,8 +175,8 @@ class BlocksPlan:
         Rows that take part in a block, of the smallest subgroup (b).
     adjusts : bool
         Whether blocks pay; otherwise the arms are compared as they are.
-    asks_flags, asks_vote : bool
-        Whether it is asked if models matter, and if arms overlap.
+    asks_flags : bool
+        Whether it is asked if models matter.
     spread : float
         The largest spread of block effects that is thought possible (s₀).
     inside : Inside
@@ -185,7 +190,6 @@ class BlocksPlan:
     rows: float
     adjusts: bool
     asks_flags: bool
-    asks_vote: bool
     spread: float
     inside: Inside
     candidate_bits: int
@@ -198,11 +202,6 @@ class BlocksPlan:
     def trim(self, epsilon: Fraction) -> int:
         """Return how many block effects are left out at either end; ε per row of the release."""
         return min(math.floor(24 * self.partitions / epsilon), self.size)
-
-
-def count_share(size: int, epsilon: float) -> Fraction:
-    """Return the share of ε that counts the arms: noise of at most a sixtieth of the rows."""
-    return Fraction(min(max(60 / (size * epsilon), 0.03), 0.12)).limit_denominator(10**6)
 
 
 def plan_blocks(
@@ -232,19 +231,15 @@ def plan_blocks(
         (ask.dimension + 6) / 2, 0.7 * each / rarer
     )
     flags = blocks * left >= _FLAG_RANKS * ranks and rows >= _FLAG_ROWS
-    inside = _inside(ask, rows, rarer)
-    vote = flags and inside.forest.trees > 0 and inside.treatment_forest and ask.estimand != "ato"
-    vote &= ask.arms == 2 and ask.subgroups == 1 and rows * rarer >= _VOTE_ARM_ROWS
-    freedom = max(rows - 1.1 * ask.dimension, rows / 4)
+    partitions = MOST_PARTITIONS if rows < 75 else 4 if ask.size <= _MANY_ROWS else 1
     return BlocksPlan(
         blocks,
-        options.partitions or _partitions(ask.size, blocks, rows),
+        options.partitions or max(min(partitions, _MOST_BLOCKS // blocks), 1),
         rows,
         _adjusts(ask, options, enough=enough),
         flags,
-        vote,
-        0.5 / math.sqrt(rarer * (1 - rarer) * freedom),
-        inside._replace(vote=vote),
+        0.5 / math.sqrt(rarer * (1 - rarer) * ask.freedom(rows)),
+        _inside(ask, rows, rarer, flags=flags),
         14 if ask.size < _THRIFTY_ROWS else 16,
     )
 
@@ -254,24 +249,18 @@ def _adjusts(ask: Ask, options: BlocksOptions, *, enough: bool) -> bool:
     if ask.dimension == 0 or options.adjust is False:
         return False
     if ask.probability is not None:
-        return enough and ask.size * ask.epsilon >= _TRIAL_INFORMATION
-    if options.adjust:
-        return True
-    return enough and ask.design != "randomized"
+        # Of probabilities that differ between rows the regression would be another average.
+        pays = ask.size * ask.epsilon >= _TRIAL_INFORMATION
+        return enough and pays and ask.probability.constant is not None
+    return options.adjust is True or (enough and ask.design != "randomized")
 
 
-def _partitions(size: int, blocks: int, rows: float) -> int:
-    most = MOST_PARTITIONS if rows < 75 else 4 if size <= _MANY_ROWS else 1
-    return max(min(most, _MOST_BLOCKS // blocks), 1)
-
-
-def _inside(ask: Ask, rows: float, rarer: float) -> Inside:
+def _inside(ask: Ask, rows: float, rarer: float, *, flags: bool) -> Inside:
     """Return the model inside a block of so many rows."""
-    terms = 0
+    terms, slopes = 0, 1
     if rows >= max(_TERM_ROWS, 2 * ask.dimension):
         terms = min(max(round(rows / _ROWS_PER_TERM), 2), _MOST_TERMS) + 4 * (ask.arms - 2)
     among = {"att": 1, "atc": 0}.get(ask.estimand, ask.among)
-    slopes = 1
     if ask.estimand == "ato":
         slopes = 0
     elif among >= 0 or (
@@ -279,26 +268,27 @@ def _inside(ask: Ask, rows: float, rarer: float) -> Inside:
         and 4 * rows * rarer * (1 - rarer) >= 3 * ask.dimension
     ):
         slopes = 2
-    inside = Inside(
+    forest = _NO_FOREST
+    if rows >= _FOREST_ROWS:
+        forest = next(size for least, size in _FORESTS if ask.size >= least)
+    random = ask.probability is not None
+    is_thrifty = ask.size >= _THRIFTY_ROWS
+    return Inside(
         arms=ask.arms,
         among=among,
         terms=terms,
-        forest=_FOREST if rows >= _FOREST_ROWS else _NO_FOREST,
-        treatment_forest=ask.probability is None,
-        vote=False,
+        forest=forest,
+        treatment_forest=not random,
+        vote=flags and forest.trees > 0 and not random and slopes > 0 and ask.arms == 2
+        and ask.subgroups == 1 and rows * rarer >= _VOTE_ARM_ROWS,
         slopes=slopes,
         binary=ask.binary,
-    )
-    if ask.size < _THRIFTY_ROWS:
-        return inside
-    forest = inside.forest
-    if forest.trees:
-        forest = _SMALL_FOREST if ask.size < _VERY_MANY_ROWS else _SMALLEST_FOREST
-    return inside._replace(forest=forest, seen=_SEEN, contenders=_CONTENDERS)
+        seen=_SEEN if is_thrifty else 2000,
+        contenders=_CONTENDERS if is_thrifty else 10_000,
+    )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class PlainShares:
+class PlainShares(NamedTuple):
     """Shares of ε without adjustment."""
 
     counts: Fraction
@@ -311,11 +301,15 @@ class PlainShares:
         return 1 - self.counts - self.means - self.interval
 
 
-def plain_shares(size: int, epsilon: float, *, with_interval: bool) -> PlainShares:
-    """Return the shares without adjustment: counts and means need less as n·ε grows."""
-    root = (size * epsilon) ** (-1 / 3)
-    return PlainShares(
-        Fraction(min(max(1.1 * root, 0.015), 0.15)).limit_denominator(10**6),
-        Fraction(min(max(0.75 * root, 0.01), 0.10)).limit_denominator(10**6),
-        _INTERVAL_SHARE if with_interval else Fraction(0),
-    )
+def plain_shares(ask: Ask, *, with_interval: bool, counting: Fraction | None = None) -> PlainShares:
+    """Return the shares without adjustment: counts and means need less as n·ε grows.
+
+    ``counting`` is what counts have cost already. In a trial one number is counted, of all rows
+    that take part.
+    """
+    root = (max(ask.size // ask.subgroups, 4) * ask.epsilon) ** (-1 / 3)
+    if counting is None:
+        counting = Fraction(min(max(1.1 * root, 0.015), 0.15)).limit_denominator(10**6)
+        counting *= _TRIAL_COUNT if ask.probability is not None else 1
+    means = Fraction(min(max(0.75 * root, 0.01), 0.10)).limit_denominator(10**6)
+    return PlainShares(counting, means, _INTERVAL_SHARE if with_interval else Fraction(0))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from private_ate.request import Design, Estimand
+from private_ate.parameters import Design, Estimand
 from private_ate.settings import (
     ABSENT,
     Absent,

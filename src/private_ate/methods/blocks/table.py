@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 
 from private_ate.domain import Domain
-from private_ate.effects.contrasts import AboutArms
-from private_ate.effects.estimate import Estimate
-from private_ate.effects.outcomes import merge_outcomes
-from private_ate.effects.quantities import Quantity, ReleasedSubgroups
+from private_ate.domain.column_types import WEIGHTED
+from private_ate.effects.estimate import Estimate, Quantity, merge_outcomes
+from private_ate.effects.quantities import ReleasedSubgroups
+from private_ate.effects.table import AboutArms
 from private_ate.methods.blocks.counts import Counts, Subgroups
 from private_ate.methods.blocks.notes import Words
 from private_ate.methods.blocks.plan import BlocksPlan
@@ -23,12 +22,11 @@ from private_ate.methods.blocks.settings import (
 )
 from private_ate.methods.effect_tables import estimate_of_quantities, subgroup_estimate
 from private_ate.privacy.distributions import NoiseDistribution
+from private_ate.privacy.joint import JointCentres
 from private_ate.privacy.noise import Noise
-from private_ate.release import Pair
+from private_ate.release.metadata import Pair
 from private_ate.request import Request
-from private_ate.settings import ABSENT, Absent, SubgroupNote, SubgroupsNote
-
-__all__ = ["Released", "estimate_of", "scaled_quantity"]
+from private_ate.settings import ABSENT, SubgroupNote, SubgroupsNote
 
 _HOW: Final = (
     "effects by {0}: which subgroup somebody is in is private, so numbers of units are noisy; all "
@@ -46,33 +44,53 @@ class Released:
     nothing was counted; ``plan`` and what follows belong to blocks.
     """
 
-    quantities: list[list[list[Quantity]]]
+    domain: Domain
+    request: Request
+    noise: Noise = field(repr=False)
     subgroups: Subgroups
+    quantities: list[list[list[Quantity]]]
     counted: Counts | None
     words: Words
-    adjusted: bool
     plan: BlocksPlan | None = None
-    flags: Sequence[bool] = ()
-    apart: bool = False
+    drawn: JointCentres | None = None
     spread: float = 0.0
 
+    @property
+    def adjusted(self) -> bool:
+        """Whether blocks were cut."""
+        return self.plan is not None
 
-def estimate_of(released: Released, domain: Domain, request: Request, noise: Noise) -> Estimate:
+
+def estimate_of(released: Released) -> Estimate:
     """Return what a release holds, in units of the outcomes; all of it is post-processing."""
-    runs = []
-    asked = replace(request, outcomes=len(domain.outcomes))
-    for place in range(len(domain.outcomes)):
-        own = domain.of_outcome(place)
-        width = own.bounds.width
-        levels = [
-            _levels([scaled_quantity(one, width) for one in group], len(domain.treatment.coded))
-            for group in released.quantities[place]
-        ]
-        settings = _settings(released, own, asked, noise, place)
-        runs.append(_one_outcome(released, levels, own, asked, settings))
-    if len(runs) == 1:
+    outcomes = len(released.domain.outcomes)
+    asked = replace(released, request=replace(released.request, outcomes=outcomes))
+    runs = [_one_outcome(asked, place) for place in range(outcomes)]
+    if outcomes == 1:
         return runs[0]
-    return merge_outcomes(runs, domain, is_joint=True, bounds_are_declared=True)
+    return merge_outcomes(runs, released.domain.outcomes, is_joint=True, bounds_are_declared=True)
+
+
+def _one_outcome(released: Released, place: int) -> Estimate:
+    """Return the estimate of one outcome."""
+    domain, request = released.domain.of_outcome(place), released.request
+    levels = []
+    for group in released.quantities[place]:
+        scaled = [scaled_quantity(one, domain.bounds.width) for one in group]
+        if 1 < len(scaled) < domain.treatment.size:  # contrasts: the level of the reference is zero
+            none = NoiseDistribution("laplace", 0.0, 1.0)
+            scaled = [Quantity(0.0, (none,), (0.0,) if scaled[0].variances else ()), *scaled]
+        levels.append(scaled)
+    settings = _settings(released, domain, place)
+    if released.subgroups.cells is not None and released.counted is not None:
+        found = _by_subgroups(released, released.counted, levels, domain, settings)
+    else:
+        about = AboutArms(are_means=False)
+        found = estimate_of_quantities(
+            levels[0], domain, request, settings, about, rule="in_squares"
+        )
+        found = replace(found, adjusted=released.adjusted)
+    return replace(found, warnings=released.words.warnings)
 
 
 def scaled_quantity(one: Quantity, width: float) -> Quantity:
@@ -94,60 +112,37 @@ def scaled_quantity(one: Quantity, width: float) -> Quantity:
     )
 
 
-def _levels(quantities: list[Quantity], arms: int) -> list[Quantity]:
-    """Return a level of each arm where there are several; the reference of contrasts is zero."""
-    if arms == 2 or len(quantities) == arms:
-        return quantities
-    zero = Quantity(
-        0.0, (NoiseDistribution("laplace", 0.0, 1.0),), (0.0,) if quantities[0].variances else ()
-    )
-    return [zero, *quantities]
-
-
-def _one_outcome(
-    released: Released,
-    levels: list[list[Quantity]],
-    domain: Domain,
-    request: Request,
-    settings: BlocksSettings | BlocksArmsSettings,
-) -> Estimate:
-    """Return the estimate of one outcome."""
-    warnings = released.words.warnings
-    if released.subgroups.cells is not None:
-        return replace(_by_subgroups(released, levels, domain, request, settings),
-                       warnings=warnings)  # fmt: skip
-    estimate = estimate_of_quantities(
-        levels[0], domain, request, settings, AboutArms(are_means=False), rule="in_squares"
-    )
-    return replace(estimate, adjusted=released.adjusted, warnings=warnings)
-
-
 def _by_subgroups(
     released: Released,
+    counted: Counts,
     levels: list[list[Quantity]],
     domain: Domain,
-    request: Request,
     settings: BlocksSettings | BlocksArmsSettings,
 ) -> Estimate:
-    """Return a table of all units, margins and subgroups, weighted by noisy numbers of units."""
-    subgroups, counted = released.subgroups, released.counted
-    if subgroups.cells is None or counted is None:
-        msg = "subgroups are counted"
-        raise TypeError(msg)
-    names = subgroups.names
+    """Return a table of all units, margins and subgroups, weighted by noisy numbers of units.
+
+    A number of units that is off by δ moves the mean over all by δ over their number, times how far
+    the subgroup is from the mean: as if the subgroup were off by δ over its own number.
+    """
+    subgroups, request = released.subgroups, released.request
+    names, labels = subgroups.names, domain.treatment.coded
     finest = levels[: len(names)]
-    direct = levels[-1] if subgroups.overall else None
     arm = {"att": 1, "atc": 0}.get(request.estimand)
     rows = counted.rows[: len(names)]
     units = rows.sum(axis=1) if arm is None else rows[:, arm]
-    shares = (units / units.sum()).tolist()
-    noisy = counted.deviation * (rows.shape[1] ** 0.5 if arm is None else 1.0)
-    table = ReleasedSubgroups.reconcile(
-        shares, _with_noisy_units(finest, shares, units.tolist(), noisy), direct
-    )
-    cells = subgroups.cells
-    groups = [*cells.margins, *((name, (place,)) for place, name in enumerate(names))]
-    labels = domain.treatment.coded
+    shares = units / units.sum()
+    noise = counted.deviation * (rows.shape[1] ** 0.5 if arm is None else 1.0)
+    values = np.array([[one.value for one in group] for group in finest])
+    added = (noise * (values - shares @ values) / units[:, None]) ** 2
+    varied = [
+        [replace(one, variances=tuple(v + more for v in one.variances))
+         for one, more in zip(group, row, strict=True)]
+        for group, row in zip(finest, added.tolist(), strict=True)
+    ]  # fmt: skip
+    direct = levels[-1] if subgroups.overall else None
+    table = ReleasedSubgroups.reconcile(shares.tolist(), varied, direct)
+    margins = () if subgroups.cells is None else subgroups.cells.margins
+    groups = [*margins, *((name, (place,)) for place, name in enumerate(names))]
     notes = tuple(
         SubgroupNote(
             name, round(float(row.sum())),
@@ -160,95 +155,49 @@ def _by_subgroups(
     return subgroup_estimate(table, groups, domain, request, noted, units=None)
 
 
-def _with_noisy_units(
-    finest: list[list[Quantity]], shares: list[float], units: list[float], noise: float
-) -> list[list[Quantity]]:
-    """Let subgroups vary by the noise of their numbers of units as well.
-
-    A number of units that is off by δ moves the mean over all by δ over their number, times how
-    far the subgroup is from the mean: as if the subgroup were off by δ over its own number.
-    """
-    values = np.array([[one.value for one in group] for group in finest])
-    away = values - np.array(shares) @ values
-    return [
-        [
-            replace(
-                one,
-                variances=tuple(v + (noise * a / size) ** 2 for v in one.variances),
-            )
-            for one, a in zip(group, distances, strict=True)
-        ]
-        for group, distances, size in zip(finest, away.tolist(), units, strict=True)
-    ]
-
-
 def _settings(
-    released: Released, domain: Domain, request: Request, noise: Noise, place: int
+    released: Released, domain: Domain, place: int
 ) -> BlocksSettings | BlocksArmsSettings:
     """Return public facts and released numbers; what single blocks said stays inside."""
-    words = released.words.weighted(domain.weights, adjusted=released.adjusted)
-    labels = domain.treatment.coded
-    notes = words.notes
-    if released.subgroups.cells is not None:
-        notes = (_HOW.format(", ".join(request.by)), *notes)
+    words, request, counted = released.words, released.request, released.counted
+    plan, labels, weights = released.plan, domain.treatment.coded, domain.weights
+    has_subgroups = released.subgroups.cells is not None
+    how = (_HOW.format(", ".join(request.by)),) if has_subgroups else ()
     shared: dict[str, Any] = {
         "adjusted": released.adjusted,
-        "population": words.population,
+        "population": words.population + (WEIGHTED if weights is not None else ""),
         "interval_covers": ABSENT if request.confidence is None else words.interval_covers,
-        "notes": notes,
+        "notes": (*how, *words.notes),
         "design": request.design,
         "estimand": request.estimand,
         "confidence": request.coverage,
         "rows_per_person": request.rows_per_person,
-        "budget": {spend.step: float(spend.epsilon) for spend in noise.spends},
+        "budget": {spend.step: float(spend.epsilon) for spend in released.noise.spends},
         "noise_interval_covers": _NOISE_COVERS,
-        "private_weights": _weights(domain, released.counted),
-        **_cut(released, labels),
     }
+    if weights is not None and counted is not None:
+        worth = float(counted.rows.sum()) * counted.effective_share
+        mean = weights.high * counted.mean_share
+        shared["private_weights"] = ReleasedWeights(weights.column, weights.high, mean, worth)
+    if counted is not None and not has_subgroups:
+        shared["arm_shares"] = dict(zip(labels, counted.shares[0].tolist(), strict=True))
+    if plan is not None:
+        parts = ["regression"]
+        parts += ["terms that each block chooses"] * (plan.inside.terms > 0)
+        parts += ["forests"] * (plan.inside.forest.trees > 0)
+        shared |= {
+            "model": ", ".join(parts), "blocks": plan.blocks, "block_rows": round(plan.rows),
+            "partitions": plan.partitions,
+        }  # fmt: skip
     if len(labels) > 2:
         return BlocksArmsSettings(**shared)
-    if released.plan is not None and released.subgroups.cells is None:
-        first = released.quantities[place][0][0]
+    if plan is not None and released.drawn is not None and not has_subgroups:
+        width = domain.bounds.width
+        low, high = released.quantities[place][0][0].noise_interval or (0.0, 0.0)
         shared |= {
-            "spread": domain.bounds.width * released.spread if place == 0 else ABSENT,
-            "models_differ": bool(released.flags[place]) if released.plan.asks_flags else ABSENT,
-            "arms_overlap": not released.apart if released.plan.asks_vote else ABSENT,
-            "noise_quantile": domain.bounds.width * _half(first.noise_interval),
+            "spread": width * released.spread if place == 0 else ABSENT,
+            "models_differ": released.drawn.flags[place] if plan.asks_flags else ABSENT,
+            "arms_overlap": not released.drawn.vote if plan.inside.vote else ABSENT,
+            "noise_quantile": width * (high - low) / 2,
         }
     return BlocksSettings(**shared)
-
-
-def _cut(released: Released, labels: Sequence[str]) -> dict[str, Any]:
-    """Return how rows were cut, and the arms' shares."""
-    found: dict[str, Any] = {}
-    if released.counted is not None and released.subgroups.cells is None:
-        shares = released.counted.shares[0].tolist()
-        found["arm_shares"] = dict(zip(labels, shares, strict=True))
-    plan = released.plan
-    if plan is None:
-        return found
-    parts = ["regression"]
-    parts += ["terms that each block chooses"] * (plan.inside.terms > 0)
-    parts += ["forests"] * (plan.inside.forest.trees > 0)
-    return found | {
-        "model": ", ".join(parts), "blocks": plan.blocks, "block_rows": round(plan.rows),
-        "partitions": plan.partitions,
-    }  # fmt: skip
-
-
-def _half(pair: Pair | None) -> float:
-    return 0.0 if pair is None else (pair[1] - pair[0]) / 2
-
-
-def _weights(domain: Domain, counted: Counts | None) -> ReleasedWeights | Absent:
-    """Return what the count released of the sampling weights, where there are any."""
-    declared = domain.weights
-    if declared is None or counted is None:
-        return ABSENT
-    total = float(counted.rows.sum())
-    return ReleasedWeights(
-        declared.column,
-        declared.high,
-        declared.high * counted.mean_share,
-        total * counted.effective_share,
-    )

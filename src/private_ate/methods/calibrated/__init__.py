@@ -5,14 +5,14 @@ arm, `weights.weigh` chooses caps and returns `PublicWeights`: integer weights o
 function of a block of rows (`steps`), the largest of them (`largest`), caps and imbalance. The
 private half sees outcomes: `private.add_outcomes` adds up integers that any function makes of a
 block, `private.release_quantities` releases linear forms of the arms' sums for a given ε and given
-integer sensitivities per arm, and `effects.estimate_quantities` makes the estimate of them.
+integer sensitivities per arm, and `method.estimate_quantities` makes the estimate of them.
 `method.estimate_rows` is one user of these, `methods.survival` another: it chooses weights for
 its own guess and the variance of its own noise, spends a part of ε on curves, makes a bounded
 integer of each row and releases their sums with what is left of ε. `predict` says what to expect
 of a release.
 
-Weights (`weights`, `solver`, `passes`), sums and noise (`private`, `observed_means`) and what a
-release says (`settings`, `notes`) may be changed alone. What a feature is, its share of variance,
-the predicted error behind a cap and what an interval covers must be changed together (`features`,
-`weights.choose_cap`, `method.error_variances`), and a sensitivity with docs/proofs/calibrated.md.
+Weights (`weights`, `solver`), sums and noise (`private`) and what a release says (`settings`,
+`notes`) may be changed alone. What a feature is, its share of variance, the predicted error behind
+a cap and what an interval covers must be changed together (`features`, `weights.choose_cap`,
+`method.error_variances`), and a sensitivity with docs/proofs/calibrated.md.
 """

@@ -7,17 +7,17 @@ small share of ε buys a range that leaves only a few outcomes outside; those ar
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Final, TypedDict
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from private_ate.arrays import Integers
 from private_ate.domain import Interval
+from private_ate.methods.calibrated.options import ClipPlan
 from private_ate.methods.calibrated.settings import NoisyCount
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_BITS, OUTCOME_STEPS
@@ -25,15 +25,11 @@ from private_ate.request import Request
 from private_ate.study import Block, Study
 
 __all__ = [
-    "DECLARED_RANGE", "WIDE_DEVIATIONS", "CentredRange", "ClipNotes", "ClipPlan", "OutcomeRange",
-    "outcomes_of", "release_centred_range", "release_clip", "release_range", "wide_range",
+    "DECLARED_RANGE", "OutcomeRange", "outcomes_of", "release_clip", "release_range",
 ]  # fmt: skip
 
 _CELL_BITS: Final = 14  # candidates for either bound: the edges of 2¹⁴ equal cells
 _CELLS: Final = 1 << _CELL_BITS
-_DEVIATIONS: Final = 8  # guessed standard deviations that a range around the centre holds
-# Standard deviations of an outcome from which a declared range counts as wide.
-WIDE_DEVIATIONS: Final = 16
 _CLIPPED: Final = "outcomes were clipped to a privately chosen range; no interval covers that bias"
 _CENTRED: Final = (
     "the effect and its interval are those of outcomes clipped to 'clipped_to', eight "
@@ -59,6 +55,10 @@ class OutcomeRange:
         """The step that outcomes are counted from."""
         return (self.low + self.high) // 2
 
+    def middle_in(self, bounds: Interval) -> float:
+        """Return the middle in units of the outcome."""
+        return bounds.low + bounds.width * self.middle / OUTCOME_STEPS
+
     def centre(self, outcome: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """Clip outcomes and count them from the middle of the range."""
         return np.clip(outcome, self.low, self.high) - np.int32(self.middle)
@@ -80,7 +80,7 @@ def release_range(study: Study, epsilon: Fraction, rows: int, noise: Noise) -> O
     outcomes beyond an edge and the wanted number; a person's m rows move every score by at most m.
     Cost: ε, half for either bound. Proof: docs/proofs/calibrated.md.
     """
-    counts = study.fold(_histogram_kernel(), title="outcome range")
+    counts = _histogram(study, _CELL_BITS)
     side = epsilon / 2
     wanted = min(round(26 / float(side)), study.size // 20)
     above = [int(total) for total in np.append(counts[::-1].cumsum()[::-1], 0)]  # at or above edge
@@ -98,28 +98,9 @@ def release_range(study: Study, epsilon: Fraction, rows: int, noise: Noise) -> O
     return OutcomeRange(first << shift, last << shift)
 
 
-@dataclass(frozen=True, slots=True)
-class CentredRange:
-    """A range of public width around a private centre, and how many outcomes lie beyond it."""
-
-    kept: OutcomeRange
-    beyond: int
-    within: float  # that number's noise is smaller than this 19 times of 20
-
-
-def wide_range(share: float) -> int | None:
-    """Return the width in grid steps to clip to, None if the declared range is not wide.
-
-    ``share`` is the guessed standard deviation as a share of the declared range: both are public.
-    """
-    if share * WIDE_DEVIATIONS > 1:
-        return None
-    return max(2, round(_DEVIATIONS * share * OUTCOME_STEPS))
-
-
 def release_centred_range(
     study: Study, width: int, epsilon: Fraction, rows: int, noise: Noise
-) -> CentredRange:
+) -> tuple[OutcomeRange, NoisyCount]:
     """Put a range of the given width around a private median of the outcomes.
 
     Four fifths of ε choose the cell that holds the median, among cells not wider than a sixteenth
@@ -134,7 +115,7 @@ def release_centred_range(
     they move by at most 2m. Cost: ε. Proof: docs/proofs/calibrated.md.
     """
     bits = min(_CELL_BITS, max(1, (16 * OUTCOME_STEPS // width - 1).bit_length()))
-    counts = study.fold(_histogram_kernel(bits), title="outcome range")
+    counts = _histogram(study, bits)
     below = [int(total) for total in np.append(0, counts.cumsum())]
     counting = epsilon * _COUNTING
     unit = 2 if study.domain.outcome.missing == "private" else 1
@@ -148,18 +129,15 @@ def release_centred_range(
     center = (2 * cell + 1) << (OUTCOME_BITS - bits - 1)
     low = min(max(center - width // 2, 0), OUTCOME_STEPS - width)
     kept = OutcomeRange(low, low + width)
-    outside = study.fold(_beyond_kernel(kept), title="outcome range")
-    halves = noise.laplace("outcomes beyond", [outside], sensitivity=rows, epsilon=counting)[0]
-    beyond = min(max(round(halves / 2), 0), study.size)
-    return CentredRange(kept, beyond, -math.log(0.05) * rows / float(counting))
 
-
-def _beyond_kernel(kept: OutcomeRange) -> Callable[[Block], int]:
-    def kernel(block: Block) -> int:
-        outcome = _outcomes(block)
+    def beyond(block: Block) -> int:
+        outcome = outcomes_of(block)[block.observed]
         return int(np.count_nonzero((outcome < kept.low) | (outcome > kept.high)))
 
-    return kernel
+    outside = study.fold(beyond, title="outcome range")
+    halves = noise.laplace("outcomes beyond", [outside], sensitivity=rows, epsilon=counting)[0]
+    found = min(max(round(halves / 2), 0), study.size)
+    return kept, NoisyCount(found, -math.log(0.05) * rows / float(counting))
 
 
 def outcomes_of(block: Block) -> npt.NDArray[np.int32]:
@@ -170,63 +148,31 @@ def outcomes_of(block: Block) -> npt.NDArray[np.int32]:
     return block.outcome
 
 
-def _outcomes(block: Block) -> npt.NDArray[np.int32]:
-    """Return the outcomes of the rows that have one."""
-    return outcomes_of(block)[block.observed]
-
-
-def _histogram_kernel(bits: int = _CELL_BITS) -> Callable[[Block], Integers]:
-    """Return a kernel that counts the outcomes in equal cells of the declared range."""
+def _histogram(study: Study, bits: int) -> Integers:
+    """Count the outcomes that are there in equal cells of the declared range."""
+    last = (1 << bits) - 1
 
     def kernel(block: Block) -> Integers:
-        last = (1 << bits) - 1
-        cells = np.clip(_outcomes(block) >> (OUTCOME_BITS - bits), 0, last)
+        outcome = outcomes_of(block)[block.observed]
+        cells = np.clip(outcome >> (OUTCOME_BITS - bits), 0, last)
         return np.bincount(cells, minlength=last + 1).astype(np.int64)
 
-    return kernel
-
-
-@dataclass(frozen=True, slots=True)
-class ClipPlan:
-    """What the public plan says about tighter bounds: their share of ε and, if fixed, width."""
-
-    share: Fraction
-    width: int | None  # in grid steps, around a private centre
-
-    @property
-    def kept_share(self) -> float:
-        """The width to expect as a share of the declared one."""
-        return 1.0 if self.width is None else self.width / OUTCOME_STEPS
-
-
-class ClipNotes(TypedDict, total=False):
-    """What a release says about tighter bounds, where there are any."""
-
-    outcomes_beyond: NoisyCount
-    clipped_to: tuple[float, float]
-    notes: tuple[str, ...]
+    return study.fold(kernel, title="outcome range")
 
 
 def release_clip(
     study: Study, plan: ClipPlan, request: Request, noise: Noise
-) -> tuple[OutcomeRange, ClipNotes]:
+) -> tuple[OutcomeRange, dict[str, Any]]:
     """Spend the plan's share on a range; return it and what a release says about it."""
     if not plan.share:
         return DECLARED_RANGE, {}
     epsilon, rows = request.epsilon * plan.share, request.rows_per_person
-    bounds = study.domain.bounds
+    shown: dict[str, Any] = {"notes": (_CLIPPED,)}
     if plan.width is None:
         kept = release_range(study, epsilon, rows, noise)
-        return kept, {"clipped_to": _in_units(kept, bounds), "notes": (_CLIPPED,)}
-    centred = release_centred_range(study, plan.width, epsilon, rows, noise)
-    return centred.kept, {
-        "outcomes_beyond": NoisyCount(centred.beyond, centred.within),
-        "clipped_to": _in_units(centred.kept, bounds),
-        "notes": (_CENTRED,),
-    }
-
-
-def _in_units(kept: OutcomeRange, bounds: Interval) -> tuple[float, float]:
-    """Return the kept range in units of the outcome."""
-    low, width = bounds.low, bounds.width
-    return low + width * kept.low / OUTCOME_STEPS, low + width * kept.high / OUTCOME_STEPS
+    else:
+        kept, beyond = release_centred_range(study, plan.width, epsilon, rows, noise)
+        shown = {"outcomes_beyond": beyond, "notes": (_CENTRED,)}
+    bounds = study.domain.bounds
+    low, high = (bounds.low + bounds.width * end / OUTCOME_STEPS for end in (kept.low, kept.high))
+    return kept, {**shown, "clipped_to": (low, high)}

@@ -21,23 +21,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from private_ate.arrays import Bits, Floats, Indices
 from private_ate.errors import ArgumentError
-from private_ate.methods.calibrated.features import FeatureMap, learn_features
+from private_ate.methods.calibrated.features import FeatureMap, Parts, learn_features
 from private_ate.methods.calibrated.options import CalibratedOptions
 from private_ate.methods.public_arms import FoundArms, count_arms
 from private_ate.models.folds import scatter
-from private_ate.models.logistic import fit_logistic
-from private_ate.models.multinomial import fit_multinomial
+from private_ate.models.propensity import fit_propensity
 from private_ate.request import Request
-from private_ate.study import Block, MatchingStudy, RowWeights, Summable
+from private_ate.study import Added, Block, MatchingStudy, RowWeights, Summable
 
 __all__ = [
-    "ArmProblem", "Design", "Learned", "Sums", "fold_with_base", "members_of", "pose",
+    "ArmProblem", "Design", "Learned", "Sums", "arm_meant", "fold_with_base", "members_of", "pose",
 ]  # fmt: skip
 
 S = TypeVar("S", bound=Summable)
@@ -57,6 +57,38 @@ class Learned:
     weights: Callable[[Block, Floats | None], Floats] | None
 
 
+def _join(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.concatenate([one, other])
+
+
+@dataclass(frozen=True, slots=True)
+class SampleRows(Added):
+    """Public rows gathered from all blocks, in the order of rows."""
+
+    covariates: Floats = field(repr=False, metadata={"add": _join})
+    arm: Indices = field(repr=False, metadata={"add": _join})
+    carries: Bits = field(repr=False, metadata={"add": _join})
+    # What weights stay near to, without the arm's level.
+    near: Floats = field(repr=False, metadata={"add": _join})
+    # For how many rows of mean sampling weight one counts.
+    units: Floats = field(repr=False, metadata={"add": _join})
+
+
+@dataclass(frozen=True, slots=True)
+class ArmSums(Added):
+    """Sums over one arm's rows, but of q over all rows; s is a sampling weight over the mean."""
+
+    whom: float  # Σ q over all rows, or over the arm's where matching is followed
+    target: Floats  # Σ q f over the same rows
+    near: float  # Σ u over the members
+    before: Floats  # Σ u f over them
+    units: float  # Σ s over them
+    squares: float  # Σ s² over them
+    largest: float = field(metadata={"add": max})  # of s
+    moments: Floats  # Σ s x and Σ s x² over all rows of the arm, shape (2, d)
+    mass: float  # Σ s over them
+
+
 @dataclass(frozen=True, slots=True)
 class ArmProblem:
     """The public inputs of one arm.
@@ -73,13 +105,8 @@ class ArmProblem:
         What the weights add up to: n.
     target : array, shape (p,)
         What weighted sums of the features should be.
-    level : float
-        By which the numbers that weights stay near to are multiplied, so that they add up to n.
-    before : array, shape (p,)
-        The weighted sums of the features if weights are what they stay near to.
-    effective, largest, heaviest : float
-        The effective sample size of the arm under sampling weights alone; the largest
-        of these over the mean of all rows; and the weight of that unit if nothing else is weighed.
+    sums : ArmSums
+        What the target, the level and the facts below follow from.
     """
 
     code: int
@@ -87,11 +114,12 @@ class ArmProblem:
     members: int
     total: float
     target: Floats = field(repr=False)
-    level: float
-    before: Floats = field(repr=False)
-    effective: float
-    largest: float
-    heaviest: float
+    sums: ArmSums = field(repr=False)
+
+    @property
+    def level(self) -> float:
+        """By which what weights stay near to is multiplied, so that it adds up to n."""
+        return self.total / self.sums.near
 
     @property
     def equal_weight(self) -> float:
@@ -99,32 +127,22 @@ class ArmProblem:
         return self.total / self.members
 
     @property
+    def effective(self) -> float:
+        """The effective sample size under sampling weights alone."""
+        return self.sums.units**2 / self.sums.squares
+
+    @property
+    def heaviest(self) -> float:
+        """The weight of the unit of largest sampling weight if nothing else is weighed."""
+        return self.total * self.sums.largest / self.sums.units
+
+    @property
     def missed(self) -> float:
         """What non-linear terms moved, at a full share: ``‖F'u − g‖²/b`` over these terms."""
         if self.features.share == 0:
             return 0.0
-        moved = (self.before - self.target)[self.features.linear :]
+        moved = (self.level * self.sums.before - self.target)[self.features.linear :]
         return float(moved @ moved) / self.features.share
-
-
-@dataclass(frozen=True, slots=True)
-class SampleRows:
-    """Public rows gathered from all blocks, in the order of rows."""
-
-    covariates: Floats = field(repr=False)
-    arm: Indices = field(repr=False)
-    carries: Bits = field(repr=False)
-    near: Floats = field(repr=False)  # what weights stay near to, without the arm's level
-    units: Floats = field(repr=False)  # for how many rows of mean sampling weight one counts
-
-    def __add__(self, other: SampleRows) -> SampleRows:
-        return SampleRows(
-            np.concatenate([self.covariates, other.covariates]),
-            np.concatenate([self.arm, other.arm]),
-            np.concatenate([self.carries, other.carries]),
-            np.concatenate([self.near, other.near]),
-            np.concatenate([self.units, other.units]),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,14 +163,6 @@ class Design:
         Weights of matching that are followed; None for target "balance".
     learned : Learned or None
         What was taken over from more rows.
-    moments : array, shape (K, 2, d)
-        Means of the covariates and of their squares in each arm, by sampling weights.
-    population : float
-        What the units of the target count together: n, those of an arm, or their overlap.
-    mean_weight : float
-        The mean sampling weight of all rows, as a share of its bound; 1 where none is declared.
-    mass : array, shape (K,)
-        How many rows of mean sampling weight each arm holds.
     """
 
     arms: tuple[ArmProblem, ...]
@@ -161,10 +171,6 @@ class Design:
     sample: SampleRows = field(repr=False)
     base: RowWeights | None = field(repr=False)
     learned: Learned | None = field(repr=False)
-    moments: Floats = field(repr=False)
-    population: float
-    mean_weight: float
-    mass: Floats = field(repr=False)
 
     @property
     def is_complete(self) -> bool:
@@ -176,13 +182,18 @@ class Design:
         """The features of every arm."""
         return tuple(arm.features for arm in self.arms)
 
+    @property
+    def population(self) -> float:
+        """What the units of the target count together: n, those of an arm, or their overlap."""
+        return self.arms[0].sums.whom
+
     def near(self, block: Block, base: Floats | None) -> Floats:
         """Return what the weights of a block's rows stay near to, without the arms' levels."""
         return _near(block, base, self.learned)
 
     def units(self, block: Block) -> Floats:
         """Return for how many rows of mean sampling weight each row of a block counts."""
-        return _units(block, self.mean_weight)
+        return block.weights / (self.found.weight / self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,6 +204,13 @@ class Sums(Generic[S]):
 
     def __add__(self, other: Sums[S]) -> Sums[S]:
         return Sums(tuple(one + more for one, more in zip(self.of, other.of, strict=True)))
+
+
+def arm_meant(public: MatchingStudy, request: Request) -> int | None:
+    """Return the code of the arm whose units are meant, None if all are or those of the overlap."""
+    labels = public.domain.treatment.coded
+    among = None if request.among is None else labels.index(request.among)
+    return {"att": 1, "atc": 0}.get(request.estimand, among)
 
 
 def members_of(block: Block) -> Bits:
@@ -230,24 +248,28 @@ def pose(public: MatchingStudy, request: Request, learned: Learned | None = None
         # Copies: views would keep the whole block alive.
         return SampleRows(
             block.covariates[kept], block.arm[kept].astype(np.intp), members_of(block)[kept],
-            _near(block, weights, learned)[kept], _units(block, mean)[kept],
+            _near(block, weights, learned)[kept], (block.weights / mean)[kept],
         )  # fmt: skip
 
     sample = fold_with_base(public, base, gather)
     questions = _ask(sample, request, len(found.everyone.counts)) if learned is None else (
         learned.questions
     )  # fmt: skip
-    kernel = _target_kernel(questions, request, public, learned, mean)
-    sums = fold_with_base(public, base, kernel).of
+    sums = fold_with_base(
+        public, base, _target_kernel(questions, request, public, learned, mean)
+    ).of
+    total = float(public.size)
+    # Matching's weights are followed as they are; their sums are the target.
     arms = tuple(
-        _problem(code, questions[code], found.members[code], public.size, one, request)
-        for code, one in enumerate(sums)
-    )
-    mass = np.array([one.mass for one in sums])
-    moments = np.stack([one.moments for one in sums]) / mass[:, None, None]
-    return Design(
-        arms, public.size, found, sample, base, learned, moments, sums[0].whom, mean, mass
-    )
+        ArmProblem(
+            code, features, members, total,
+            (1.0 if base is not None else total / one.whom) * one.target, one,
+        )
+        for code, (features, members, one) in enumerate(
+            zip(questions, found.members.counts, sums, strict=True)
+        )
+    )  # fmt: skip
+    return Design(arms, public.size, found, sample, base, learned)
 
 
 def _ask(sample: SampleRows, request: Request, arms: int) -> tuple[FeatureMap, ...]:
@@ -265,92 +287,44 @@ def _ask(sample: SampleRows, request: Request, arms: int) -> tuple[FeatureMap, .
     return tuple(learn(code) for code in range(arms))
 
 
-@dataclass(frozen=True, slots=True)
-class _ArmSums:
-    """Sums over one arm's rows, but of q over all rows; s is a sampling weight over the mean."""
-
-    whom: float  # Σ q over all rows, or over the arm's where matching is followed
-    target: Floats  # Σ q f over the same rows
-    near: float  # Σ u over the members
-    before: Floats  # Σ u f over them
-    units: float  # Σ s over them
-    squares: float  # Σ s² over them
-    largest: float  # of s
-    moments: Floats  # Σ s x and Σ s x² over all rows of the arm, shape (2, d)
-    mass: float  # Σ s over them
-
-    def __add__(self, other: _ArmSums) -> _ArmSums:
-        return _ArmSums(
-            self.whom + other.whom,
-            self.target + other.target,
-            self.near + other.near,
-            self.before + other.before,
-            self.units + other.units,
-            self.squares + other.squares,
-            max(self.largest, other.largest),
-            self.moments + other.moments,
-            self.mass + other.mass,
-        )
-
-
 def _target_kernel(
     questions: tuple[FeatureMap, ...],
     request: Request,
     public: MatchingStudy,
     learned: Learned | None,
     mean: float,
-) -> Callable[[Block, Floats | None], Sums[_ArmSums]]:
-    labels = public.domain.treatment.coded
-    among = None if request.among is None else labels.index(request.among)
-    among = {"att": 1, "atc": 0}.get(request.estimand, among)
+) -> Callable[[Block, Floats | None], Sums[ArmSums]]:
+    among = arm_meant(public, request)
 
-    def kernel(block: Block, base: Floats | None) -> Sums[_ArmSums]:
+    def kernel(block: Block, base: Floats | None) -> Sums[ArmSums]:
         carries, near = members_of(block), _near(block, base, learned)
-        units, squares = _units(block, mean), block.covariates**2
+        units, squares = block.weights / mean, block.covariates**2
         counted = block.weights
         if among is not None:
             counted = counted * (block.arm == among)
         elif request.estimand == "ato":
             chance = questions[1].probability(block.covariates)
             counted = counted * chance * (1 - chance)
-        everyone, targets = np.arange(block.arm.size), dict[int, Floats]()
+        parts: dict[int, Parts] = {}  # two arms share features
         found = []
         for code, features in enumerate(questions):
-            inside = np.flatnonzero(block.arm == code)
-            held = inside[carries[inside]]
-            if base is not None:
-                whom, wanted = base[inside], features.add_up(block.covariates, inside, base[inside])
-            else:
-                whom = counted
-                if id(features) not in targets:
-                    targets[id(features)] = features.add_up(block.covariates, everyone, counted)
-                wanted = targets[id(features)]
-            of_arm, of_members = np.where(block.arm == code, units, 0.0), units[held]
+            if id(features) not in parts:
+                parts[id(features)] = features.parts(block.covariates)
+            own, inside = parts[id(features)], block.arm == code
+            whom = counted if base is None else np.where(inside, base, 0.0)
+            held, of_arm = np.where(inside & carries, near, 0.0), np.where(inside, units, 0.0)
+            of_members = units[inside & carries]
             found.append(
-                _ArmSums(
-                    float(whom.sum()), wanted, float(near[held].sum()),
-                    features.add_up(block.covariates, held, near[held]),
-                    float(of_members.sum()), float(of_members @ of_members),
-                    float(of_members.max(initial=0.0)),
+                ArmSums(
+                    float(whom.sum()), features.add_up(own, whom), float(held.sum()),
+                    features.add_up(own, held), float(of_members.sum()),
+                    float(of_members @ of_members), float(of_members.max(initial=0.0)),
                     np.stack([of_arm @ block.covariates, of_arm @ squares]), float(of_arm.sum()),
                 )
             )  # fmt: skip
         return Sums(tuple(found))
 
     return kernel
-
-
-def _problem(
-    code: int, features: FeatureMap, members: int, rows: int, sums: _ArmSums, request: Request
-) -> ArmProblem:
-    total = float(rows)
-    # Matching's weights are followed as they are; their sums are the target.
-    scale = 1.0 if request.target == "track" else total / sums.whom
-    level = total / sums.near
-    return ArmProblem(
-        code, features, members, total, scale * sums.target, level, level * sums.before,
-        sums.units**2 / sums.squares, sums.largest, total * sums.largest / sums.units,
-    )  # fmt: skip
 
 
 def _near(block: Block, base: Floats | None, learned: Learned | None) -> Floats:
@@ -362,17 +336,11 @@ def _near(block: Block, base: Floats | None, learned: Learned | None) -> Floats:
     return block.weights
 
 
-def _units(block: Block, mean: float) -> Floats:
-    return block.weights / mean
-
-
 def _matching_weights(public: MatchingStudy, request: Request) -> RowWeights:
     """Match on the score that the published method matches on."""
-    if public.domain.treatment.size > 2:
-        several = fit_multinomial(public, 1.0 / public.size)
-        return public.arm_pool(several.coefficients).match_sharing_ties(request.neighbors)
-    model = fit_logistic(public, 1.0 / public.size)
-    return public.pool(model.coefficients).match_sharing_ties(request.neighbors)
+    model = fit_propensity(public, 1.0 / public.size)
+    pool = public.pool(model.coordinates if model.arms == 2 else model.coefficients)
+    return pool.match_sharing_ties(request.neighbors)
 
 
 def _refuse_tracking(public: MatchingStudy, request: Request) -> None:

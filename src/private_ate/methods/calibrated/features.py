@@ -10,13 +10,13 @@ sample. Everything here is a function of public columns.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.special import expit
 
-from private_ate.arrays import Bits, Floats, Indices
+from private_ate.arrays import Bits, Codes, Floats, Indices
 from private_ate.methods.calibrated.evidence import (
     KNOTS,
     PRODUCTS,
@@ -29,7 +29,7 @@ from private_ate.methods.calibrated.evidence import (
 if TYPE_CHECKING:
     from private_ate.models.boosting import BoostedTrees
 
-__all__ = ["LINES", "UNEXPLAINED", "FeatureMap", "PricedRows", "learn_features", "weights_at"]
+__all__ = ["LINES", "UNEXPLAINED", "FeatureMap", "Parts", "learn_features"]
 
 LINES: Final = 1.0  # share of the covariates
 UNEXPLAINED: Final = 0.3
@@ -44,13 +44,16 @@ _MOST_PRODUCTS: Final = 100
 _ROWS_PER_PRODUCT: Final = 50
 
 
-@dataclass(frozen=True, slots=True)
-class PricedRows:
-    """Some rows at a dual point: prices ``f·λ + μ`` and weights, shape (m,); ``Σ w f`` if asked."""
+class Parts(NamedTuple):
+    """What features of some rows are made of.
 
-    price: Floats
-    weights: Floats
-    sums: Floats
+    ``standard`` are standardised covariates, shape (m, k); ``curve`` the line's probability and the
+    hinges of its index; ``leaves`` the node of every tree, shape (trees, m), if there are any.
+    """
+
+    standard: Floats
+    curve: Floats
+    leaves: Codes | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,157 +133,103 @@ class FeatureMap:
         """Return the covariates that vary in standard deviations from their means."""
         return np.asarray((covariates[:, self.columns] - self.center) / self.deviation)
 
+    def index(self, standard: Floats) -> Floats:
+        """Return the line's log odds of the arm from standardised covariates."""
+        return np.asarray(self.line[0] + standard @ self.line[1:])
+
     def probability(self, covariates: Floats) -> Floats:
         """Return the line's probability of the arm."""
-        index = self.line[0] + self.standardise(covariates) @ self.line[1:]
-        return np.asarray(expit(index))
+        return np.asarray(expit(self.index(self.standardise(covariates))))
 
-    def dense(self, covariates: Floats) -> Floats:
-        """Return the terms of some rows, shape (m, q)."""
+    def parts(self, covariates: Floats) -> Parts:
+        """Return what the features of some rows are made of."""
         standard = self.standardise(covariates)
-        index = self.line[0] + standard @ self.line[1:]
+        index = self.index(standard)
+        curve = np.column_stack([expit(index), index_terms(index, self.knots)])
+        split = None if self.trees is None else self.trees.leaves(self.split_columns(standard))
+        return Parts(standard, curve, split)
+
+    def split_columns(self, standard: Floats) -> Floats:
+        """Return what trees split on: covariates and the products that differ most, (k, m)."""
+        columns = standard.T
+        left, right = self.left[:PRODUCTS], self.right[:PRODUCTS]
+        return np.ascontiguousarray(np.concatenate([columns, columns[left] * columns[right]]))
+
+    def dense(self, parts: Parts) -> Floats:
+        """Return the terms of some rows, shape (m, q)."""
+        standard, curve, _ = parts
         return np.column_stack(
             [
-                standard, expit(index), standard[:, self.left] * standard[:, self.right],
-                standard[:, self.squares] ** 2, index_terms(index, self.knots),
+                standard, curve[:, :1], standard[:, self.left] * standard[:, self.right],
+                standard[:, self.squares] ** 2, curve[:, 1:],
             ]
         )  # fmt: skip
 
     def map(self, covariates: Floats) -> Floats:
         """Return the features of some rows, shape (m, p)."""
-        terms = self.dense(covariates)
-        dense = (terms - self.mean) * self.factor
-        if self.trees is None:
+        parts = self.parts(covariates)
+        dense = (self.dense(parts) - self.mean) * self.factor
+        if parts.leaves is None:
             return np.asarray(dense)
         from private_ate.models.boosting import gather_leaves  # numba loads here
 
-        leaves = self.trees.leaves(_split_columns(terms, self.columns.size, self.left.size))
-        return np.column_stack([dense, gather_leaves(leaves, self.table) - self.middle])
+        return np.column_stack([dense, gather_leaves(parts.leaves, self.table) - self.middle])
 
-    def weigh(  # noqa: PLR0913  # a dual point, and what weights stay near to
-        self,
-        covariates: Floats,
-        rows: Indices,
-        dual: Floats,
-        near: Floats,
-        units: Floats,
-        cap: float,
-        *,
-        adding: bool,
-        lift: float = 0.0,
-        cut: float = 0.0,
-    ) -> PricedRows:
-        """Return prices, weights and, if asked, their sums of some rows of a block at (λ, μ).
+    def price(self, parts: Parts, dual: Floats) -> Floats:
+        """Return ``f·λ + μ`` of some rows at a dual point, shape (m,).
 
-        ``near`` and ``units`` are those of the rows. Of a weight w, ``(1 − cut)(w + lift(A − w))``
-        is used; as w is a clipped line of the price, so is that.
+        Products and squares are a quadratic form of the covariates, leaves a number per leaf: no
+        matrix of features is made.
         """
-        kept = 1.0 - cut
-        near, units = kept * (near + lift * (cap - near)), kept * (1.0 - lift) * units
-        least, cap = kept * lift * cap, kept * cap
+        standard, curve, leaves = parts
         count = self.mean.size
         slopes, directions = self.factor * dual[:count], dual[count:-1]
-        constant = dual[-1] - self.mean @ slopes - self.middle @ directions
-        if self.trees is None:
-            terms = self.dense(covariates[rows])
-            price = terms @ slopes + constant
-            weights = weights_at(price, near, units, cap, least)
-            return PricedRows(price, weights, self._centred(weights, weights @ terms))
-        price, weights = np.full(rows.size, constant), np.empty(rows.size)
-        values = np.take_along_axis(self.table @ directions, self.trees.node.astype(np.intp), 1)
-        sums = self._pass_over(
-            covariates, rows, slopes, values, near, units / UNEXPLAINED, least, cap, price, weights,
-            adding=adding,
-        )  # fmt: skip
-        return PricedRows(price, weights, sums)
+        linear, chance, products, squares, knots = self._kinds(slopes)
+        price = standard @ linear + curve @ np.concatenate([chance, knots])
+        price += dual[-1] - self.mean @ slopes - self.middle @ directions
+        if products.size + squares.size:
+            form = np.zeros((self.columns.size, self.columns.size))
+            form[self.left, self.right] = products
+            form[self.squares, self.squares] = squares
+            price += np.einsum("ij,ij->i", standard @ form, standard)
+        if leaves is not None:
+            from private_ate.models.boosting import leaf_values
+
+            price += leaf_values(leaves, self.table @ directions)
+        return np.asarray(price)
+
+    def add_up(self, parts: Parts, weights: Floats) -> Floats:
+        """Return ``Σ w f`` over some rows, shape (p,)."""
+        standard, curve, leaves = parts
+        sums, curves = weights @ standard, weights @ curve
+        quadratic = np.zeros(0)
+        if self.left.size + self.squares.size:
+            form = (standard * weights[:, None]).T @ standard
+            quadratic = np.concatenate([form[self.left, self.right], np.diag(form)[self.squares]])
+        terms = np.concatenate([sums, curves[:1], quadratic, curves[1:]])
+        dense = (terms - weights.sum() * self.mean) * self.factor
+        if leaves is None:
+            return np.asarray(dense)
+        from private_ate.models.boosting import leaf_weights
+
+        held = leaf_weights(leaves, weights, self.table.shape[1]).ravel()
+        directions = held @ self.table.reshape(held.size, -1)
+        return np.concatenate([dense, directions - weights.sum() * self.middle])
 
     def rare_shares(self, covariates: Floats, *, own: bool) -> Floats:
         """Return the share of each row's leaves in which the arm, or the others, are rare."""
-        if self.trees is None:
+        leaves = self.parts(covariates).leaves
+        if leaves is None:
             return np.zeros(len(covariates))
         from private_ate.models.boosting import leaf_values
 
-        split = _split_columns(self.dense(covariates), self.columns.size, self.left.size)
-        found = leaf_values(self.trees.leaves(split), self.rare[int(own)].astype(np.float64))
-        return np.asarray(found / self.trees.shape[0])
+        found = leaf_values(leaves, self.rare[int(own)].astype(np.float64))
+        return np.asarray(found / len(leaves))
 
-    def add_up(self, covariates: Floats, rows: Indices, weights: Floats) -> Floats:
-        """Return ``Σ w f`` over some rows of a block, shape (p,)."""
-        if self.trees is None:
-            return self._centred(weights, weights @ self.dense(covariates[rows]))
-        none, nowhere = np.zeros(0), np.zeros(self.trees.node.shape)
-        weights = weights.copy()  # those of a mapped file cannot be written to
-        return self._pass_over(
-            covariates, rows, none, nowhere, none, none, 0.0, 0.0, none, weights, adding=True
-        )
-
-    def _pass_over(  # noqa: PLR0913  # as compiled code takes it
-        self,
-        covariates: Floats,
-        rows: Indices,
-        slopes: Floats,
-        values: Floats,
-        near: Floats,
-        pull: Floats,
-        least: float,
-        cap: float,
-        price: Floats,
-        weights: Floats,
-        *,
-        adding: bool,
-    ) -> Floats:
-        """Go over the rows once, see `passes`; return ``Σ w f`` if asked, else nothing."""
-        from private_ate.methods.calibrated.passes import Terms, pass_over  # numba loads here
-
-        trees = cast("BoostedTrees", self.trees)
-        number, nodes = trees.shape
-        terms = Terms(
-            self.columns, self.center, self.deviation, self.line, self.left, self.right,
-            self.squares, self.knots, trees.column, trees.edge, trees.tree, trees.mask,
-        )  # fmt: skip
-        sums = np.zeros(self.mean.size if adding else 0)
-        held = np.zeros((2, *trees.node.shape))
-        pass_over(
-            covariates,
-            rows,
-            terms,
-            slopes,
-            values,
-            near,
-            pull,
-            least,
-            cap,
-            price,
-            weights,
-            sums,
-            held,
-        )
-        if not adding:
-            return sums
-        places = trees.node + nodes * np.arange(number)[:, None]
-        by_leaf = np.bincount(places.ravel(), held.sum(axis=0).ravel(), number * nodes)
-        directions = by_leaf @ self.table.reshape(number * nodes, -1)
-        return np.concatenate(
-            [self._centred(weights, sums), directions - weights.sum() * self.middle]
-        )
-
-    def _centred(self, weights: Floats, terms: Floats) -> Floats:
-        """Return the weighted sums of dense features from those of their terms."""
-        return np.asarray((terms - weights.sum() * self.mean) * self.factor)
-
-
-def weights_at(
-    price: Floats, near: Floats, units: Floats, cap: float, least: float = 0.0
-) -> Floats:
-    """Return the weights ``clip(u − s·price/r, least, A)`` for prices ``f·λ + μ``, shape (m,)."""
-    weights: Floats = np.clip(near - units * price / UNEXPLAINED, least, cap)
-    return weights
-
-
-def _split_columns(terms: Floats, width: int, products: int) -> Floats:
-    """Return what trees split on: covariates and the products that differ most, shape (k, m)."""
-    last = width + 1 + min(products, PRODUCTS)
-    return np.concatenate([terms[:, :width].T, terms[:, width + 1 : last].T])
+    def _kinds(self, terms: Floats) -> list[Floats]:
+        """Split numbers of dense terms by kind."""
+        sizes = [self.columns.size, 1, self.left.size, self.squares.size]
+        return np.split(terms, np.cumsum(sizes))
 
 
 def learn_features(covariates: Floats, member: Floats, *, linear: bool) -> FeatureMap:
@@ -302,7 +251,7 @@ def learn_features(covariates: Floats, member: Floats, *, linear: bool) -> Featu
         np.zeros((2, 0, 0), dtype=np.bool_), covariates.shape[1],
     )  # fmt: skip
     if linear:
-        return _scaled(plain, plain.dense(covariates))
+        return _scaled(plain, plain.dense(plain.parts(covariates)))
     evidence = evidence_of(standard, member)
     share = BLIND + (1 - BLIND) * evidence
     keep = max(PRODUCTS, min(member.size // _ROWS_PER_PRODUCT, _MOST_PRODUCTS))
@@ -313,9 +262,8 @@ def learn_features(covariates: Floats, member: Floats, *, linear: bool) -> Featu
         plain, left=left, right=right, squares=np.flatnonzero(wide), knots=knots,
         share=share, evidence=evidence,
     )  # fmt: skip
-    dense = terms.dense(covariates)
-    split = _split_columns(dense, columns.size, left.size)
-    return _with_leaves(_scaled(terms, dense), split, member)
+    scaled = _scaled(terms, terms.dense(terms.parts(covariates)))
+    return _with_leaves(scaled, terms.split_columns(standard), member)
 
 
 def _scaled(plain: FeatureMap, terms: Floats) -> FeatureMap:

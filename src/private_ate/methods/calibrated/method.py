@@ -10,52 +10,33 @@ which the cap follows. Proof: docs/proofs/calibrated.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from private_ate.arrays import Floats
-from private_ate.domain import Interval
-from private_ate.effects.estimate import Estimate
-from private_ate.effects.quantities import Quantity
-from private_ate.methods.calibrated.clipping import (
-    OutcomeRange,
-    outcomes_of,
-    release_clip,
-)
+from private_ate.domain import Domain, Interval
+from private_ate.effects.estimate import Estimate, Quantity
+from private_ate.effects.table import AboutArms
+from private_ate.methods.calibrated.clipping import OutcomeRange, outcomes_of, release_clip
 from private_ate.methods.calibrated.design import Design, Learned, pose
-from private_ate.methods.calibrated.effects import (
-    estimate_contrast,
-    estimate_quantities,
-    means_and_ratios,
-)
-from private_ate.methods.calibrated.notes import (
-    RATIO_NOTE,
-    few_units_of,
-    settings_of,
-    warnings_of,
-)
-from private_ate.methods.calibrated.observed_means import (
-    add_observed,
-    release_observed_means,
-)
-from private_ate.methods.calibrated.options import (
-    CalibratedOptions,
-    outcome_share,
-    plan_clip,
-)
+from private_ate.methods.calibrated.notes import settings_of, warnings_of
+from private_ate.methods.calibrated.options import CalibratedOptions, outcome_share, plan_clip
 from private_ate.methods.calibrated.private import (
     Errors,
     Form,
     NoiseRule,
     add_outcomes,
     draws_of,
+    error_of,
     forms_of,
+    release_observed_means,
     release_quantities,
 )
-from private_ate.methods.calibrated.settings import CalibratedArmsSettings, CalibratedSettings
 from private_ate.methods.calibrated.variance import (
     PairVariance,
     release_pair_variance,
@@ -63,15 +44,15 @@ from private_ate.methods.calibrated.variance import (
 )
 from private_ate.methods.calibrated.weights import PublicWeights, weigh
 from private_ate.methods.composition import options_of
+from private_ate.methods.effect_tables import estimate_of_quantities
 from private_ate.privacy.noise import Noise
-from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.request import Request
-from private_ate.settings import ABSENT, ArmNumbers
-from private_ate.study import MatchingStudy
+from private_ate.settings import ArmNumbers
+from private_ate.study import Block, MatchingStudy
 
 __all__ = [
-    "Budget", "error_variances", "estimate_calibrated", "estimate_rows", "imbalance_weight",
-    "learn_from_all", "plan_budget",
+    "Budget", "error_variances", "estimate_calibrated", "estimate_quantities", "estimate_rows",
+    "imbalance_weight", "learn_from_all", "plan_budget",
 ]  # fmt: skip
 
 _MOST_EXPLAINED = 4.0  # times its variance among like rows, an outcome's whole variance
@@ -107,45 +88,40 @@ def estimate_rows(
     `release_quantities`; no other step looks at an outcome.
     """
     options = options_of(request, CalibratedOptions, "calibrated")
-    domain, rows = study.domain, request.rows_per_person
-    is_private = domain.outcome.missing == "private"
+    domain, bounds, rows = study.domain, study.domain.bounds, request.rows_per_person
+    has_private_gaps = domain.outcome.missing == "private"
     public = study.public()
     design = pose(public, request, learned)
     budget = plan_budget(
-        design, domain.bounds, request, options, noise.outcomes, has_private_gaps=is_private
+        design, bounds, request, options, noise.outcomes, has_private_gaps=has_private_gaps
     )
-    guess = outcome_share(domain.bounds, options)
-    kept, clip_notes = release_clip(study, plan_clip(domain.bounds, options), request, noise)
+    guess = outcome_share(bounds, options)
+    kept, clipped = release_clip(study, plan_clip(bounds, options), request, noise)
     spread, sampling = guess, None
     if budget.variance:
         sampling = release_pair_variance(study, design, kept, guess, budget.variance, rows, noise)
-        if not is_private:  # else a part of it only, not yet known
+        if not has_private_gaps:  # else a part of it only, not yet known
             spread = sampling.corrected_guess()
-    draws = draws_of(budget.forms)
-    weights = weigh(public, design, draws, budget.noise_variance, spread)
-    settings = settings_of(study, request, weights, clip_notes, pays=bool(budget.variance))
-    warnings = warnings_of(public, weights, request)
-    if isinstance(settings, CalibratedSettings) and is_private:
-        half = _PublicHalf(weights, budget, kept, sampling, settings, warnings)
-        return _estimate_ratios(study, request, half, noise)
-    quantities = release_quantities(
-        [
-            total
-            for (total,) in add_outcomes(
-                study, weights, lambda block: (kept.centre(outcomes_of(block)),)
-            )
-        ],
-        [largest * kept.width for largest in weights.largest],
-        budget.forms, _errors_of(weights, spread, sampling, domain.bounds),
-        bounds=domain.bounds, middle=_middle(kept, domain.bounds), size=study.size,
-        epsilon=budget.sums, rows=rows, noise=noise,
-    )  # fmt: skip
-    settings = replace(settings, budget={one.step: float(one.epsilon) for one in noise.spends})
-    if isinstance(settings, CalibratedArmsSettings):
-        notes = settings.notes if isinstance(settings.notes, tuple) else ()
-        notes = (*few_units_of(study, weights, quantities), *notes)
-        settings = replace(settings, notes=notes or ABSENT)
-    return estimate_quantities(quantities, weights, domain, request, settings, warnings)
+    weights = weigh(public, design, draws_of(budget.forms), budget.noise_variance, spread)
+    shown: dict[str, Any] = {**clipped}
+    if has_private_gaps and len(weights.arms) == 2:
+        effect, ratios = _release_ratio(study, request, weights, budget, kept, sampling, noise)
+        quantities: tuple[Quantity, ...] = (effect,)
+        shown |= ratios
+    else:
+        quantities = release_quantities(
+            [
+                total
+                for (total,) in add_outcomes(
+                    study, weights, lambda block: (kept.centre(outcomes_of(block)),)
+                )
+            ],
+            [largest * kept.width for largest in weights.largest],
+            budget.forms, _errors_of(weights, spread, sampling, bounds),
+            bounds=bounds, middle=kept.middle_in(bounds), size=study.size,
+            epsilon=budget.sums, rows=rows, noise=noise,
+        )  # fmt: skip
+    return estimate_quantities(study, request, weights, quantities, noise, shown)
 
 
 def learn_from_all(public: MatchingStudy, request: Request, subgroups: int) -> Learned:
@@ -220,80 +196,66 @@ def imbalance_weight(spread: float, variances: Floats) -> Floats:
 
 
 def _errors_of(
-    weights: PublicWeights, spread: float, sampling: PairVariance | None, bounds: Interval
+    weights: PublicWeights,
+    spread: float,
+    sampling: PairVariance | None,
+    bounds: Interval,
+    shares: Sequence[float] = (),
 ) -> Errors:
-    """Return the errors of forms in squared units of the outcome; none without a variance."""
+    """Return the errors of arms in squared units of the outcome; none without a variance."""
     if sampling is None:
-        return lambda _: ((), 0.0)
-    errors = error_variances(weights, spread, sampling.likely_values())
+        return ()
     unit = (bounds.width / weights.design.rows) ** 2
-
-    def of_arms(arms: Sequence[int]) -> tuple[tuple[float, ...], float]:
-        likely = np.sum([errors[arm][0] for arm in arms], axis=0)
-        return tuple((unit * likely).tolist()), unit * sum(errors[arm][1] for arm in arms)
-
-    return of_arms
+    errors = error_variances(weights, spread, sampling.likely_values(), shares)
+    return [(unit * likely, unit * bias) for likely, bias in errors]
 
 
-@dataclass(frozen=True, slots=True)
-class _PublicHalf:
-    """What is known of two arms before their sums are released."""
-
-    weights: PublicWeights
-    budget: Budget
-    kept: OutcomeRange
-    sampling: PairVariance | None
-    settings: CalibratedSettings
-    warnings: tuple[str, ...]
-
-
-def _estimate_ratios(
-    study: MatchingStudy, request: Request, half: _PublicHalf, noise: Noise
-) -> Estimate:
-    """Release both arms' means over private sets of rows: ratios of two noisy sums each."""
+def _release_ratio(
+    study: MatchingStudy,
+    request: Request,
+    weights: PublicWeights,
+    budget: Budget,
+    kept: OutcomeRange,
+    sampling: PairVariance | None,
+    noise: Noise,
+) -> tuple[Quantity, dict[str, Any]]:
+    """Release both arms' means over private sets of rows, and what a release says of these."""
     domain, bounds, options = study.domain, study.domain.bounds, request.options
-    weights, kept, sampling = half.weights, half.kept, half.sampling
+
+    def values(block: Block) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        seen = block.observed.astype(np.int64)
+        return kept.centre(outcomes_of(block)) * seen, seen
+
     released = release_observed_means(
-        add_observed(study, weights, kept), weights.largest, kept, study.size,
-        epsilon=half.budget.sums, rows=request.rows_per_person, noise=noise,
+        add_outcomes(study, weights, values), weights.largest, kept, study.size,
+        epsilon=budget.sums, rows=request.rows_per_person, noise=noise,
     )  # fmt: skip
+    arms = released.control, released.treated
     value = min(max(bounds.width * released.effect, -bounds.width), bounds.width)
-    reach, interval = bounds.width * released.noise_half(request.coverage), None
-    variances: tuple[float, ...] = ()
-    bias = 0.0
+    reach, interval = bounds.width * released.half_width(request.coverage), None
+    errors: Errors = ()
+    shares = tuple(arm.share for arm in arms)
     if sampling is not None:
-        shares = (released.control.share, released.treated.share)
         seen = sampling.given_seen(_paired_share(weights.design, shares))
-        errors = error_variances(weights, seen.corrected_guess(), seen.likely_values(), shares)
-        squares, unit = errors[0][0] + errors[1][0], (bounds.width / study.size) ** 2
-        variances, bias = tuple((unit * squares).tolist()), unit * (errors[0][1] + errors[1][1])
-        wide = bounds.width * released.half_width(request.coverage, np.sqrt(squares) / study.size)
+        errors = _errors_of(weights, seen.corrected_guess(), seen, bounds, shares)
+    variances, bias = error_of(errors, (0, 1))
+    if variances:
+        deviations = np.sqrt(variances) / bounds.width
+        wide = bounds.width * released.half_width(request.coverage, deviations)
         interval = max(value - wide, -bounds.width), min(value + wide, bounds.width)
-    notes = half.settings.notes if isinstance(half.settings.notes, tuple) else ()
-    settings = replace(
-        half.settings,
-        budget={one.step: float(one.epsilon) for one in noise.spends},
-        observed_share=ArmNumbers(released.treated.share, released.control.share),
-        notes=(*notes, RATIO_NOTE),
-    )
+    shown: dict[str, Any] = {"observed_share": ArmNumbers(shares[1], shares[0])}
     # Each arm's noisy mean is released here in any case; of a binary outcome both are shown.
     if bounds.is_binary or (isinstance(options, CalibratedOptions) and options.means):
-        middle = _middle(kept, bounds)
+        middle = kept.middle_in(bounds)
         levels = [
-            min(max(middle + bounds.width * arm.mean, bounds.low), bounds.high)
-            for arm in (released.control, released.treated)
+            min(max(middle + bounds.width * arm.mean, bounds.low), bounds.high) for arm in arms
         ]
-        settings = replace(settings, **means_and_ratios(levels, domain))
+        shown |= means_and_ratios(levels, domain)
     effect = Quantity(
         value, (), variances, bias,
         interval=interval, noise_interval=(value - reach, value + reach),
     )  # fmt: skip
-    return estimate_contrast(effect, domain, weights.design, request, settings, half.warnings)
-
-
-def _middle(kept: OutcomeRange, bounds: Interval) -> float:
-    """Return what outcomes are counted from, in their own units."""
-    return bounds.low + bounds.width * kept.middle / OUTCOME_STEPS
+    return effect, shown
 
 
 def _paired_share(design: Design, shares: Sequence[float]) -> float:
@@ -304,3 +266,49 @@ def _paired_share(design: Design, shares: Sequence[float]) -> float:
     squares = [arm.members * arm.equal_weight**2 for arm in design.arms]
     seen = sum(square * share**2 for square, share in zip(squares, shares, strict=True))
     return seen / sum(squares)
+
+
+def estimate_quantities(
+    study: MatchingStudy,
+    request: Request,
+    weights: PublicWeights,
+    quantities: Sequence[Quantity],
+    noise: Noise,
+    shown: Mapping[str, Any],
+) -> Estimate:
+    """Return the estimate of two arms from their contrast or both means, else from every mean.
+
+    ``shown`` is what a release says besides what follows from weights and quantities.
+    """
+    domain, about, population = study.domain, None, None
+    if len(weights.arms) > 2:
+        about = AboutArms(
+            units=[arm.problem.members for arm in weights.arms],
+            weighted=[not arm.is_constant for arm in weights.arms],
+        )
+    elif request.estimand == "ato":
+        population = weights.design.population
+    if len(weights.arms) == len(quantities) == 2:
+        control, treated = quantities
+        shown = {**shown, **means_and_ratios([control.value, treated.value], domain)}
+        effect = Quantity(
+            treated.value - control.value, (*treated.noise, *control.noise),
+            tuple(np.add(control.variances, treated.variances).tolist()),
+            control.bias + treated.bias,
+        )  # fmt: skip
+        quantities = (effect,)
+    settings = settings_of(study, request, weights, quantities, noise, shown)
+    found = estimate_of_quantities(quantities, domain, request, settings, about)
+    warnings = warnings_of(study.public(), weights, request)
+    return replace(found, warnings=warnings, population=population)
+
+
+def means_and_ratios(levels: Sequence[float], domain: Domain) -> dict[str, Any]:
+    """Report both means and, for a declared binary outcome, the ratios that follow for free."""
+    control, treated = levels
+    shown: dict[str, Any] = {"means": ArmNumbers(treated, control)}
+    if domain.bounds.is_binary:
+        odds = control * (1 - treated)
+        shown["risk_ratio"] = treated / control if control > 0 else None
+        shown["odds_ratio"] = treated * (1 - control) / odds if odds > 0 else None
+    return shown

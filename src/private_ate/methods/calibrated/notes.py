@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from private_ate.arrays import Floats
 from private_ate.domain.column_types import WEIGHTED
-from private_ate.effects.quantities import Quantity
-from private_ate.methods.calibrated.clipping import ClipNotes
-from private_ate.methods.calibrated.features import FeatureMap
+from private_ate.effects.estimate import Quantity
+from private_ate.methods.calibrated.design import Sums, arm_meant
 from private_ate.methods.calibrated.settings import (
     CalibratedArmsSettings,
     CalibratedSettings,
@@ -20,13 +19,14 @@ from private_ate.methods.calibrated.settings import (
 )
 from private_ate.methods.calibrated.weights import PublicWeights
 from private_ate.methods.public_arms import ArmBalance, note_few_units, pair_model, warn_of_overlap
-from private_ate.models.multinomial import fit_multinomial
+from private_ate.models.propensity import fit_propensity
+from private_ate.privacy.noise import Noise
 from private_ate.release.intervals import noise_half_width
 from private_ate.request import Request
 from private_ate.settings import ABSENT, Absent, ArmCounts, ArmNumbers
 from private_ate.study import Block, MatchingStudy
 
-__all__ = ["COVERED", "RATIO_NOTE", "few_units_of", "settings_of", "warnings_of"]
+__all__ = ["settings_of", "warnings_of"]
 
 _FEW_UNITS_COVERAGE: Final = 0.95  # of the noise that a note about few units speaks of
 _SCARCE: Final = 0.05  # of the rows' leaves from which a note says that an arm is rare there
@@ -36,7 +36,7 @@ _WHOM: Final = {
     "atc": "the control units (ATC)",
     "ato": "all n units by their overlap, e(1 - e) (ATO)",
 }
-COVERED: Final = (
+_COVERED: Final = (
     "privacy noise, sampling error and residual imbalance of the balanced terms; not unmeasured "
     "confounding, nor shapes of the covariates that the score model cannot learn"
 )
@@ -59,7 +59,7 @@ _LEFT_OUT: Final = (
     "{0} of {1} rows have no outcome{2} and were left out; the others are weighted to resemble all "
     "rows, which assumes that missingness depends on covariates and treatment alone"
 )
-RATIO_NOTE: Final = (
+_RATIO: Final = (
     "rows without an outcome were left out by a private ratio, which assumes that within an arm "
     "missingness depends on nothing that the outcome depends on: weights cannot look at who is "
     "missing, so missingness by covariates is not corrected"
@@ -70,40 +70,39 @@ def settings_of(
     study: MatchingStudy,
     request: Request,
     weights: PublicWeights,
-    clipped: ClipNotes,
-    *,
-    pays: bool,
+    quantities: Sequence[Quantity],
+    noise: Noise,
+    shown: Mapping[str, Any],
 ) -> CalibratedSettings | CalibratedArmsSettings:
-    """Return what the public half knows; the private half adds what it released.
-
-    ``clipped`` is what is said of tighter bounds.
-    """
-    labels, arms = study.domain.treatment.coded, weights.arms
-    balance = _balance(study, weights)
-    left_out = [
-        everyone - observed
-        for everyone, observed in zip(
-            weights.design.found.everyone.counts,
-            weights.design.found.observed.counts,
-            strict=True,
-        )
-    ]
+    """Return what a release says of its weights, of what ε was spent on, and what is ``shown``."""
+    labels, arms, missing = study.domain.treatment.coded, weights.arms, study.domain.outcome.missing
+    balance, found = _balance(study, weights), weights.design.found
+    sizes = zip(found.everyone.counts, found.observed.counts, strict=True)
+    left_out = [everyone - observed for everyone, observed in sizes]
     sampled, trimmed = _sampling(study, weights)
-    notes = (*_shapes(weights), *_missing(study, left_out), *trimmed, *clipped.get("notes", ()))
+    few: tuple[str, ...] = ()
+    if len(arms) > 2:
+        reaches = tuple(noise_half_width(_FEW_UNITS_COVERAGE, one.noise) for one in quantities)
+        few = note_few_units(balance, reaches, study.domain.bounds.width)
+    notes = (
+        *few, *_shapes(weights), *_missing(study, left_out), *trimmed, *shown.get("notes", ()),
+        *([_RATIO] if missing == "private" and len(arms) == 2 else []),
+    )  # fmt: skip
     weighted = "" if sampled is ABSENT else WEIGHTED
+    has_interval = bool(quantities[0].variances)
     shared: dict[str, Any] = {
         "target": request.target,
         "neighbors": request.neighbors if request.target == "track" else None,
         "confidence": request.coverage,
         "rows_per_person": request.rows_per_person,
         "noise_interval_covers": "the estimate without noise; not sampling, not confounding",
-        "interval_covers": COVERED + (_ALIKE if len(arms) > 2 else "") if pays else ABSENT,
-        "left_out_outcome": sum(left_out) if study.domain.outcome.missing == "public" else ABSENT,
+        "interval_covers": _COVERED + (_ALIKE if len(arms) > 2 else "") if has_interval else ABSENT,
+        "left_out_outcome": sum(left_out) if missing == "public" else ABSENT,
         "sampling_weights": sampled,
         "notes": notes or ABSENT,
-        "budget": {},
+        "budget": {one.step: float(one.epsilon) for one in noise.spends},
     }
-    shared |= {name: value for name, value in clipped.items() if name != "notes"}
+    shared |= {name: value for name, value in shown.items() if name != "notes"}
     if len(arms) > 2:
         whom = _WHOM["ate"] if request.among is None else f"the units of arm {request.among!r}"
         return CalibratedArmsSettings(
@@ -116,23 +115,17 @@ def settings_of(
             **shared,
         )
     control, treated = arms
+    differences = (balance.before[1] - balance.before[0], balance.after[1] - balance.after[0])
+    pairs = zip(*(side.tolist() for side in differences), strict=True)
     return CalibratedSettings(
         estimand=request.estimand,
         weight_cap=max(arm.cap for arm in arms),
         population=_WHOM[request.estimand] + weighted,
         arms=ArmCounts(treated.problem.members, control.problem.members),
         effective_arms=ArmNumbers(treated.effective, control.effective),
-        balance=_differences(balance),
+        balance=dict(zip(balance.features, pairs, strict=True)),
         **shared,
     )
-
-
-def few_units_of(
-    study: MatchingStudy, weights: PublicWeights, levels: Sequence[Quantity]
-) -> tuple[str, ...]:
-    """Name arms whose noise hides a tenth of the outcome's range, where every arm is released."""
-    reaches = tuple(noise_half_width(_FEW_UNITS_COVERAGE, level.noise) for level in levels)
-    return note_few_units(_balance(study, weights), reaches, study.domain.bounds.width)
 
 
 def warnings_of(public: MatchingStudy, weights: PublicWeights, request: Request) -> tuple[str, ...]:
@@ -145,7 +138,7 @@ def warnings_of(public: MatchingStudy, weights: PublicWeights, request: Request)
     if len(weights.arms) == 2:
         model = pair_model(weights.arms[1].problem.features.coefficients)
     else:
-        model = fit_multinomial(public, 1.0 / public.size)
+        model = fit_propensity(public, 1.0 / public.size)
     among = None if request.among is None else balance.labels.index(request.among)
     return warn_of_overlap(
         public, model, balance, request.estimand, among=among,
@@ -163,51 +156,33 @@ def _scarce_arms(
     maps = [arm.problem.features for arm in weights.arms]
     if not any(one.evidence > 0 and one.rare.any() for one in maps):
         return ()
-    labels = public.domain.treatment.coded
-    among = None if request.among is None else labels.index(request.among)
-    among = {"att": 1, "atc": 0}.get(request.estimand, among)
-    found = public.fold(
-        _count_scarce(maps, among, is_overlap=request.estimand == "ato"), title="overlap"
-    )
-    return tuple((found.scarce / max(found.all, 1e-9)).tolist())
-
-
-@dataclass(frozen=True, slots=True)
-class _Scarce:
-    """Of those meant, how many there are, and how many lie where each arm is rare, shape (K,)."""
-
-    all: float
-    scarce: Floats
-
-    def __add__(self, other: _Scarce) -> _Scarce:
-        return _Scarce(self.all + other.all, self.scarce + other.scarce)
-
-
-def _count_scarce(
-    maps: Sequence[FeatureMap], among: int | None, *, is_overlap: bool
-) -> Callable[[Block], _Scarce]:
+    among = arm_meant(public, request)
     is_shared = maps[0] is maps[1]  # of two arms, learnt for the second
 
-    def kernel(block: Block) -> _Scarce:
+    def kernel(block: Block) -> Sums[Floats]:
         meant = np.ones(block.arm.size) if among is None else (block.arm == among).astype(float)
-        if is_overlap:
+        if request.estimand == "ato":
             chance = maps[1].probability(block.covariates)
             meant = chance * (1 - chance)
         shares = [
             one.rare_shares(block.covariates, own=code > 0 or not is_shared)
             for code, one in enumerate(maps)
         ]
-        return _Scarce(float(meant.sum()), np.array([float(meant @ share) for share in shares]))
+        return Sums((np.array([meant.sum(), *(meant @ share for share in shares)]),))
 
-    return kernel
+    everyone, *scarce = public.fold(kernel, title="overlap").of[0].tolist()
+    return tuple(share / max(everyone, 1e-9) for share in scarce)
 
 
 def _balance(study: MatchingStudy, weights: PublicWeights) -> ArmBalance:
     """Return standardised covariate means of the arms less those of all, before and after."""
-    means, squares = weights.design.moments[:, 0], weights.design.moments[:, 1]
+    sums = [arm.sums for arm in weights.design.arms]
+    mass = np.array([one.mass for one in sums])
+    means, squares = (
+        np.stack([one.moments[order] for one in sums]) / mass[:, None] for order in (0, 1)
+    )
     deviation = np.sqrt(np.maximum(squares - means**2, 0.0).mean(axis=0))
     deviation[deviation <= 1e-9] = 1.0
-    mass = weights.design.mass
     population = mass @ means / mass.sum()
     after: Floats = np.stack([arm.used.covariates for arm in weights.arms]) / weights.design.rows
     return ArmBalance(
@@ -218,13 +193,6 @@ def _balance(study: MatchingStudy, weights: PublicWeights) -> ArmBalance:
         before=(means - population) / deviation,
         after=(after - population) / deviation,
     )
-
-
-def _differences(balance: ArmBalance) -> dict[str, tuple[float, float]]:
-    """Return the standardised mean differences of two arms, treated less control."""
-    before, after = balance.before[1] - balance.before[0], balance.after[1] - balance.after[0]
-    pairs = zip(before.tolist(), after.tolist(), strict=True)
-    return dict(zip(balance.features, pairs, strict=True))
 
 
 def _shapes(weights: PublicWeights) -> tuple[str, ...]:
@@ -267,5 +235,5 @@ def _sampling(
     else:
         effective = {label: arm.effective for label, arm in zip(labels, arms, strict=True)}
         notes = [name + text for name, text in trimmed]
-    largest = max(arm.largest for arm in arms)
+    largest = max(arm.sums.largest for arm in arms)
     return SamplingNote(declared.column, declared.high, largest, effective), tuple(notes)

@@ -8,13 +8,18 @@ from typing import Final, Literal, get_args
 
 from private_ate.arguments import exact_number, one_of, real_number, settle, truth_value
 from private_ate.domain import Interval
-from private_ate.methods.calibrated.clipping import ClipPlan, wide_range
+from private_ate.privacy.quantization import OUTCOME_STEPS
 
-__all__ = ["CalibratedOptions", "TermsName", "outcome_share", "plan_clip"]
+__all__ = [
+    "WIDE_DEVIATIONS", "CalibratedOptions", "ClipPlan", "TermsName", "outcome_share", "plan_clip",
+]  # fmt: skip
 
 TermsName = Literal["growing", "plain"]
 
 _CENTRE_SHARE: Final = Fraction(1, 10)  # of ε, for a range around a private centre
+_DEVIATIONS: Final = 8  # guessed standard deviations that a range around the centre holds
+# Standard deviations of an outcome from which a declared range counts as wide.
+WIDE_DEVIATIONS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +63,27 @@ class CalibratedOptions:
         return exact_number("clip_share", self.clip_share, "0", "0.5")
 
 
+@dataclass(frozen=True, slots=True)
+class ClipPlan:
+    """What the public plan says about tighter bounds: their share of ε and, if fixed, width."""
+
+    share: Fraction
+    width: int | None  # in grid steps, around a private centre
+
+    @property
+    def kept_share(self) -> float:
+        """The width to expect as a share of the declared one."""
+        return 1.0 if self.width is None else self.width / OUTCOME_STEPS
+
+
 def plan_clip(bounds: Interval, options: CalibratedOptions) -> ClipPlan:
     """Decide from declared bounds and the guessed spread alone whether bounds are too wide."""
     if options.clip_share is not None or options.outcome_sd is None:
         return ClipPlan(options.clip_fraction, None)
-    width = wide_range(outcome_share(bounds, options))
-    return ClipPlan(Fraction(0) if width is None else _CENTRE_SHARE, width)
+    share = outcome_share(bounds, options)
+    if share * WIDE_DEVIATIONS > 1:
+        return ClipPlan(Fraction(0), None)
+    return ClipPlan(_CENTRE_SHARE, max(2, round(_DEVIATIONS * share * OUTCOME_STEPS)))
 
 
 def outcome_share(bounds: Interval, options: CalibratedOptions) -> float:

@@ -14,8 +14,8 @@ from typing import Final, cast
 
 import numpy as np
 
+from private_ate.effects.estimate import Quantity
 from private_ate.effects.predictions import Prediction
-from private_ate.effects.quantities import Quantity
 from private_ate.methods.assumptions import Assumptions, Predict
 from private_ate.methods.calibrated.design import Design, Learned, pose
 from private_ate.methods.calibrated.method import imbalance_weight, plan_budget

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from private_ate.request import Estimand, Target
+from private_ate.parameters import Estimand, Target
 from private_ate.settings import (
     ABSENT,
     Absent,

@@ -10,39 +10,35 @@ costs ε.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
 from private_ate.arrays import Floats
-from private_ate.methods.calibrated.features import UNEXPLAINED, weights_at
+from private_ate.methods.calibrated.features import UNEXPLAINED
+from private_ate.study import Added
 
 __all__ = [
-    "DualAscent", "DualSums", "Solution", "curvature_of", "dual_sums", "maximize_dual",
+    "TOLERANCE", "Ascent", "DualSums", "Solution", "ascend", "climb", "curvature_of", "dual_sums",
+    "maximize_dual", "weights_at",
 ]  # fmt: skip
+
+K = TypeVar("K", bound=Hashable)
 
 TOLERANCE: Final = 1e-6  # of n, on the largest component of the gradient
 _NEWTON_STEPS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
-class DualSums:
+class DualSums(Added):
     """Sums over an arm's rows at a dual point (λ, μ); they add up over blocks."""
 
     features: Floats  # Σ f w, shape (p,)
     weight: float  # Σ w
     squares: float  # Σ w²
     value: float  # Σ r/2 (w − u)² + (f·λ + μ) w
-
-    def __add__(self, other: DualSums) -> DualSums:
-        return DualSums(
-            self.features + other.features,
-            self.weight + other.weight,
-            self.squares + other.squares,
-            self.value + other.value,
-        )
 
     def scaled(self, factor: float) -> DualSums:
         """Return the sums as if every row stood for ``factor`` rows."""
@@ -57,6 +53,16 @@ class Solution:
 
     dual: Floats
     sums: DualSums
+
+
+Ascent = Generator[Floats, DualSums, Solution]
+"""An ascent of a dual: it asks for the sums at one point after the other, and never sees a row."""
+
+
+def weights_at(price: Floats, near: Floats, units: Floats, cap: float) -> Floats:
+    """Return the weights ``clip(u − s·price/r, 0, A)`` for prices ``f·λ + μ``, shape (m,)."""
+    weights: Floats = np.clip(near - units * price / UNEXPLAINED, 0.0, cap)
+    return weights
 
 
 def dual_sums(
@@ -82,88 +88,55 @@ def curvature_of(features: Floats, near: Floats, units: Floats, dual: Floats, ca
     return curvature
 
 
-class DualAscent:
-    """An ascent of the concave dual by semismooth Newton steps with backtracking.
+def ascend(
+    target: Floats,
+    total: float,
+    start: Floats,
+    curvature: Callable[[Floats], Floats],
+    tolerance: float = TOLERANCE,
+    *,
+    learning: bool = False,
+) -> Ascent:
+    """Ascend the concave dual by semismooth Newton steps with backtracking.
 
-    It never sees a row: ``point`` is the dual that it wants evaluated next, ``take`` receives the
-    sums there, so that several arms can share each pass over the rows. ``curvature`` returns second
-    derivatives at a dual, from rows at hand. Where these are some of many rows (``learning``), they
-    are asked for once and then corrected by what each step shows of all rows' (BFGS). It is over,
-    and ``point`` None, when no component of the gradient exceeds ``tolerance`` times the total
-    weight.
+    ``curvature`` returns second derivatives at a dual, from rows at hand. Where these are some of
+    many rows (``learning``), they are asked for once and then corrected by what each step shows of
+    all rows' (BFGS). It ends when no component of the gradient exceeds ``tolerance`` times the
+    total weight.
     """
 
-    __slots__ = (
-        "_curvature", "_direction", "_dual", "_height", "_learning", "_matrix", "_slope", "_step",
-        "_steps_left", "_sums", "_target", "_tolerance", "_total", "point",
-    )  # fmt: skip
+    def slope_at(dual: Floats, sums: DualSums) -> Floats:
+        return np.append(sums.features - target - dual[:-1], sums.weight - total)
 
-    point: Floats | None
-    _sums: DualSums
-    _slope: Floats
-    _direction: Floats
-    _matrix: Floats
-    _height: float
-
-    def __init__(
-        self,
-        target: Floats,
-        total: float,
-        start: Floats,
-        curvature: Callable[[Floats], Floats],
-        tolerance: float = TOLERANCE,
-        *,
-        learning: bool = False,
-    ) -> None:
-        self._target, self._total, self._dual = target, total, start
-        self._curvature, self._tolerance, self._learning = curvature, tolerance, learning
-        self._steps_left, self._step = _NEWTON_STEPS, 0.0
-        self.point = start
-
-    @property
-    def solution(self) -> Solution:
-        """Where it is, and the sums there."""
-        return Solution(self._dual, self._sums)
-
-    def take(self, sums: DualSums) -> None:
-        """Take the sums at the point in question and decide about the next one."""
-        if self._step == 0.0:
-            self._advance(self._dual, sums)
-            return
-        candidate = self._dual + self._step * self._direction
-        gain = 1e-4 * self._step * float(self._slope @ self._direction)
-        if self._height_at(sums, candidate) < self._height + gain and self._step >= 1e-7:
-            self._step /= 2
-            self.point = self._dual + self._step * self._direction
-            return
-        self._advance(candidate, sums)
-
-    def _advance(self, dual: Floats, sums: DualSums) -> None:
-        """Choose a direction from a point that was reached, or stop at the top."""
-        slope = np.append(sums.features - self._target - dual[:-1], sums.weight - self._total)
-        if self._learning and self._step > 0.0:
-            self._matrix = _corrected(self._matrix, dual - self._dual, self._slope - slope)
-        self._dual, self._sums, self._slope = dual, sums, slope
-        reached = np.abs(slope).max() < self._tolerance * self._total
-        if reached or self._steps_left == 0:
-            self.point = None
-            return
-        if not self._learning or self._step == 0.0:
-            self._matrix = self._curvature(dual)
-            places = np.arange(dual.size - 1)
-            self._matrix[places, places] += 1.0
-            # Without a free row the sum has no curvature; a little of it keeps the step finite.
-            self._matrix[-1, -1] = max(self._matrix[-1, -1], 1e-6 * dual.size) * (1 + 1e-12)
-        self._steps_left -= 1
-        self._direction = np.asarray(np.linalg.solve(self._matrix, slope), dtype=np.float64)
-        self._height = self._height_at(sums, dual)
-        self._step = 1.0
-        self.point = dual + self._direction
-
-    def _height_at(self, sums: DualSums, dual: Floats) -> float:
+    def height_at(dual: Floats, sums: DualSums) -> float:
         multipliers = dual[:-1]
-        penalty = float(multipliers @ multipliers) / 2 + float(multipliers @ self._target)
-        return sums.value - penalty - float(dual[-1]) * self._total
+        penalty = float(multipliers @ multipliers) / 2 + float(multipliers @ target)
+        return sums.value - penalty - float(dual[-1]) * total
+
+    dual, sums = start, (yield start)
+    slope, matrix = slope_at(dual, sums), None
+    for _ in range(_NEWTON_STEPS):
+        if np.abs(slope).max() < tolerance * total:
+            break
+        if matrix is None or not learning:
+            matrix = curvature(dual)
+            places = np.arange(dual.size - 1)
+            matrix[places, places] += 1.0
+            # Without a free row the sum has no curvature; a little of it keeps the step finite.
+            matrix[-1, -1] = max(matrix[-1, -1], 1e-6 * dual.size) * (1 + 1e-12)
+        direction = np.asarray(np.linalg.solve(matrix, slope), dtype=np.float64)
+        height, rise, step = height_at(dual, sums), float(slope @ direction), 1.0
+        while True:
+            candidate = dual + step * direction
+            sums = yield candidate
+            if height_at(candidate, sums) >= height + 1e-4 * step * rise or step < 1e-7:
+                break
+            step /= 2
+        reached = slope_at(candidate, sums)
+        if learning:
+            matrix = _corrected(matrix, candidate - dual, slope - reached)
+        dual, slope = candidate, reached
+    return Solution(dual, sums)
 
 
 def _corrected(matrix: Floats, step: Floats, fall: Floats) -> Floats:
@@ -173,6 +146,22 @@ def _corrected(matrix: Floats, step: Floats, fall: Floats) -> Floats:
     if along <= 1e-9 * size:  # a step that shows no curvature
         return matrix
     return np.asarray(matrix + np.outer(fall, fall) / along - np.outer(expected, expected) / size)
+
+
+def climb(
+    ascents: Mapping[K, Ascent], answer: Callable[[dict[K, Floats]], Mapping[K, DualSums]]
+) -> dict[K, Solution]:
+    """Run ascents to their ends; each answer has the sums at the points of all that go on."""
+    points = {key: next(ascent) for key, ascent in ascents.items()}
+    solutions = {}
+    while points:
+        for key, sums in answer(points).items():
+            try:
+                points[key] = ascents[key].send(sums)
+            except StopIteration as end:
+                solutions[key] = end.value
+                del points[key]
+    return solutions
 
 
 def maximize_dual(  # noqa: PLR0913  # a problem, and where and how far to go
@@ -188,13 +177,14 @@ def maximize_dual(  # noqa: PLR0913  # a problem, and where and how far to go
     tolerance: float = TOLERANCE,
 ) -> Solution:
     """Maximise the dual of one arm whose rows are at hand, each standing for some rows."""
-    ascent = DualAscent(
-        target, total, start,
-        lambda dual: stands_for * curvature_of(features, near, units, dual, cap), tolerance,
-    )  # fmt: skip
-    while ascent.point is not None:
-        price = features @ ascent.point[:-1] + ascent.point[-1]
+
+    def answer(points: dict[int, Floats]) -> dict[int, DualSums]:
+        price = features @ points[0][:-1] + points[0][-1]
         weights = weights_at(price, near, units, cap)
         sums = dual_sums(price, near, units, weights, weights @ features)
-        ascent.take(sums.scaled(stands_for))
-    return ascent.solution
+        return {0: sums.scaled(stands_for)}
+
+    def curvature(dual: Floats) -> Floats:
+        return stands_for * curvature_of(features, near, units, dual, cap)
+
+    return climb({0: ascend(target, total, start, curvature, tolerance)}, answer)[0]

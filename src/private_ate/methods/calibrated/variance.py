@@ -1,7 +1,7 @@
 """The private variance behind intervals: squared differences of like pairs, and its share of ε.
 
-Rows of one arm that are alike in the score and in the covariates are like draws from one
-distribution, so half the squared difference of their outcomes estimates the variance of either.
+Rows of one arm that are near to each other in the covariates are like draws from one distribution,
+so half the squared difference of their outcomes estimates the variance of either.
 Covariates are public: which rows are compared costs nothing.
 """
 
@@ -15,10 +15,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.arrays import Bits, Floats, Integers
+from private_ate.arrays import Floats
 from private_ate.methods.calibrated.clipping import OutcomeRange, outcomes_of
 from private_ate.methods.calibrated.design import Design, Sums, members_of
-from private_ate.methods.calibrated.features import FeatureMap
 from private_ate.privacy.distributions import sum_noise
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import linf_log_density
@@ -28,23 +27,19 @@ from private_ate.study import Block, Study
 __all__ = [
     "AMONG_LIKE",
     "PairVariance",
-    "order_alike",
-    "order_along",
     "pair_scale",
     "release_pair_variance",
     "share_for_variance",
     "squared_differences",
 ]  # fmt: skip
 
-AMONG_LIKE: Final = 0.7  # of an outcome's variance, expected among like rows
+AMONG_LIKE: Final = 0.6  # of an outcome's variance, expected among like rows
 _SQUARE_BITS: Final = 20  # grid of squared differences, as a share of the squared range
 _GRID: Final = 4001  # points on which likely variances are found
 _COMPATIBLE: Final = (0.1, 0.9)  # quantiles of the variance between which a guess is left alone
 _SHARES: Final = tuple(Fraction(part, 20) for part in range(1, 7))  # of ε
 _TYPICAL_CAP: Final = 1.5  # times n/m: the largest weight that a share reckons with
 _TYPICAL_SQUARES: Final = 1.3  # times n²/m: the squared weights that it reckons with
-_QUARTER: Final = 0.6745  # deviations from the mean beyond which a quarter of normal values lie
-_CELL_ROWS: Final = 8  # rows of a block, of all arms together, that a cell of like rows should hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,10 +187,11 @@ def _pair_kernel(
 
     It returns of every arm the sum of squared differences, and the number of pairs.
     """
+    from private_ate.methods.calibrated.pairing import like_pairs  # numba loads here
+
     features = design.arms[-1].features
 
     def kernel(block: Block) -> Sums[Sums[int]]:
-        order = order_alike(features, block.covariates)
         centred = kept.centre(outcomes_of(block))
         # Where who lacks an outcome is private, pairs are made of all rows.
         seen = np.ones(block.arm.size, dtype=np.bool_)
@@ -204,8 +200,8 @@ def _pair_kernel(
             seen, carries = block.observed, seen
         totals, pairs = [], []
         for arm in design.arms:
-            rows = order[(block.arm == arm.code)[order] & carries[order]]
-            first, second = rows[0 : rows.size - 1 : 2], rows[1::2]
+            rows = np.flatnonzero((block.arm == arm.code) & carries)
+            first, second = like_pairs(features, block.covariates, rows)
             squares = squared_differences(centred[first], centred[second])
             totals.append(int((squares * (seen[first] & seen[second])).sum()))
             pairs.append(int(second.size))
@@ -220,49 +216,3 @@ def squared_differences(
     """Return squared differences as shares of the squared range, on their grid."""
     share = (first.astype(np.float64) - second) / 2.0**OUTCOME_BITS
     return np.rint(share**2 * 2.0**_SQUARE_BITS).astype(np.int64)
-
-
-def order_alike(features: FeatureMap, covariates: Floats) -> Integers:
-    """Return the rows of a block in an order in which neighbours have like covariates.
-
-    A block is cut into cells, by quarters of the line's score and then by halves of as many
-    covariates as its rows can fill, those first on which treatment depends most; within a cell rows
-    follow the score. A function of public columns.
-    """
-    rows = covariates.shape[0]
-    standard = features.standardise(covariates)
-    slopes = features.line[1:]
-    score = standard @ slopes
-    spread = float(np.sqrt(slopes @ slopes))
-    columns = np.argsort(-np.abs(slopes), kind="stable")
-    curved = columns[np.isin(columns, features.squares)]
-    number = (rows // _CELL_ROWS).bit_length()
-    cells = np.zeros(rows, dtype=np.int64)
-    bits: list[Callable[[], Bits]] = [
-        lambda: score > 0, lambda: np.abs(score) > _QUARTER * spread,
-        *(lambda column=column: standard[:, column] > 0 for column in columns),
-        *(lambda column=column: np.abs(standard[:, column]) > _QUARTER for column in curved),
-    ]  # fmt: skip
-    for bit in bits[:number]:
-        cells <<= 1
-        cells |= bit()
-    return order_along(score, cells, min(number, len(bits)))
-
-
-def order_along(score: Floats, cells: Integers, cell_bits: int) -> Integers:
-    """Return the rows of a block by cell, then by score, equal scores by row.
-
-    Cell, score and row share a machine word: sorting words is several times faster than a stable
-    argsort. Scores too close for the bits that are left are taken in row order.
-    """
-    row_bits = max(1, (score.size - 1).bit_length())
-    steps = 1 << min(52, 62 - row_bits - cell_bits)
-    lowest = score.min(initial=np.inf)
-    reach = max(score.max(initial=-np.inf) - lowest, np.finfo(np.float64).tiny)
-    words: Integers = np.rint((score - lowest) / reach * (steps - 1)).astype(np.int64)
-    words += cells * steps
-    words <<= row_bits
-    words |= np.arange(score.size)
-    words.sort()
-    words &= (1 << row_bits) - 1
-    return words

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -22,23 +22,26 @@ from private_ate.methods.calibrated.design import (
     fold_with_base,
     members_of,
 )
-from private_ate.methods.calibrated.features import LINES, UNEXPLAINED, weights_at
+from private_ate.methods.calibrated.features import LINES, UNEXPLAINED, Parts
 from private_ate.methods.calibrated.solver import (
     TOLERANCE,
-    DualAscent,
+    Ascent,
     DualSums,
     Solution,
+    ascend,
+    climb,
     curvature_of,
     dual_sums,
     maximize_dual,
+    weights_at,
 )
 from private_ate.models.folds import scatter
 from private_ate.privacy.quantization import quantize_weights
-from private_ate.study import Block, MatchingStudy
+from private_ate.study import Added, Block, MatchingStudy
 
 __all__ = [
-    "ArmWeights", "CapPoint", "PublicWeights", "WeightedRows", "choose_cap", "expected_misses",
-    "settle", "try_caps", "weigh",
+    "ArmWeights", "CapPoint", "PublicWeights", "choose_cap", "expected_misses", "settle",
+    "try_caps", "weigh",
 ]  # fmt: skip
 
 _CAPS: Final = 12
@@ -61,12 +64,30 @@ class CapPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class WeightedRows:
-    """Rows of a block that carry weight in an arm, their weights and, if asked, ``F'w``."""
+class WeightSums(Added):
+    """What weights in use add up to over an arm's rows."""
+
+    squares: float
+    largest: int = field(metadata={"add": max})  # integer weight
+    features: Floats = field(repr=False)  # F'w, shape (p,)
+    covariates: Floats = field(repr=False)  # Σ w x, shape (d,)
+
+
+class _ArmRows(NamedTuple):
+    """Rows of a block that carry weight in an arm, and what their weights are made of."""
 
     rows: Indices
-    weights: Floats
-    sums: Floats
+    parts: Parts
+    near: Floats
+    units: Floats
+
+    @classmethod
+    def of(cls, design: Design, block: Block, base: Floats | None, problem: ArmProblem) -> _ArmRows:
+        """Pick an arm's rows from a public block."""
+        rows = np.flatnonzero((block.arm == problem.code) & members_of(block))
+        near = problem.level * design.near(block, base)[rows]
+        parts = problem.features.parts(block.covariates[rows])
+        return cls(rows, parts, near, design.units(block)[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,30 +104,22 @@ class ArmWeights:
         The solution.
     lift, cut : float
         They repair the sum by moving every weight in proportion to its room below the cap or above
-        zero, so that weights add up to n.
-    sums : WeightSums
+        zero, so that weights add up to n. A lift of one makes all weights equal.
+    used : WeightSums
         What the weights in use add up to.
     """
 
     problem: ArmProblem
     cap: float
     dual: Floats = field(repr=False)
-    lift: float = 0.0
-    cut: float = 0.0
-    sums: WeightSums | None = None
+    lift: float
+    cut: float
+    used: WeightSums
 
     @property
     def is_constant(self) -> bool:
         """Whether all weights are n/m, as the cap leaves no room."""
-        return self.cap <= self.problem.equal_weight * (1 + 1e-9)
-
-    @property
-    def used(self) -> WeightSums:
-        """What the weights in use add up to."""
-        if self.sums is None:
-            msg = "these weights have not been added up yet"
-            raise TypeError(msg)
-        return self.sums
+        return _is_constant(self.problem, self.cap)
 
     @property
     def effective(self) -> float:
@@ -119,42 +132,20 @@ class ArmWeights:
         left = self.used.features - self.problem.target
         return float(left @ left) + expected_misses(self.problem)
 
-    def of(
-        self, block: Block, near: Floats, units: Floats, *, adding: bool = False
-    ) -> WeightedRows:
-        """Return the rows that carry weight in the arm and their weights, from 0 to the cap."""
-        rows = np.flatnonzero((block.arm == self.problem.code) & members_of(block))
-        features = self.problem.features
-        if self.is_constant:
-            equal = np.full(rows.size, self.problem.equal_weight)
-            sums = features.add_up(block.covariates, rows, equal) if adding else np.zeros(0)
-            return WeightedRows(rows, equal, sums)
-        found = features.weigh(
-            block.covariates, rows, self.dual, self.problem.level * near[rows], units[rows],
-            self.cap, adding=adding, lift=self.lift, cut=self.cut,
-        )  # fmt: skip
-        return WeightedRows(rows, found.weights, found.sums)
+    def of(self, found: _ArmRows) -> Floats:
+        """Return the weights of an arm's rows, from 0 to the cap."""
+        price = self.problem.features.price(found.parts, self.dual)
+        weights = weights_at(price, found.near, found.units, self.cap)
+        return (1.0 - self.cut) * (weights + self.lift * (self.cap - weights))
 
-
-@dataclass(frozen=True, slots=True)
-class WeightSums:
-    """What weights in use add up to over an arm's rows.
-
-    ``largest`` is the largest integer weight, ``features`` is ``F'w``, shape (p,); ``covariates``
-    is ``Σ w x``, shape (d,).
-    """
-
-    squares: float
-    largest: int
-    features: Floats = field(repr=False)
-    covariates: Floats = field(repr=False)
-
-    def __add__(self, other: WeightSums) -> WeightSums:
+    def add_up(self, block: Block, found: _ArmRows) -> WeightSums:
+        """Return what the weights of an arm's rows add up to."""
+        weights = self.of(found)
         return WeightSums(
-            self.squares + other.squares,
-            max(self.largest, other.largest),
-            self.features + other.features,
-            self.covariates + other.covariates,
+            float(weights @ weights),
+            int(quantize_weights(weights).max(initial=0)),
+            self.problem.features.add_up(found.parts, weights),
+            weights @ block.covariates[found.rows],
         )
 
 
@@ -175,11 +166,10 @@ class PublicWeights:
 
     def of(self, block: Block, base: Floats | None) -> Floats:
         """Return the weight of every row in its arm, shape (m,); 0 where it carries none."""
-        near, units = self.design.near(block, base), self.design.units(block)
         weights = np.zeros(block.arm.size)
         for arm in self.arms:
-            held = arm.of(block, near, units)
-            weights[held.rows] = held.weights
+            found = _ArmRows.of(self.design, block, base, arm.problem)
+            weights[found.rows] = arm.of(found)
         return weights
 
     def steps(self, block: Block, base: Floats | None) -> Iterator[tuple[Indices, Indices]]:
@@ -188,10 +178,13 @@ class PublicWeights:
         None exceeds ``largest``, which was found in another pass: sensitivities rest on it, so that
         they hold whatever a second evaluation of the same weights rounds differently.
         """
-        near, units = self.design.near(block, base), self.design.units(block)
         for arm in self.arms:
-            held = arm.of(block, near, units)
-            yield held.rows, np.minimum(quantize_weights(held.weights), arm.used.largest)
+            found = _ArmRows.of(self.design, block, base, arm.problem)
+            yield found.rows, np.minimum(quantize_weights(arm.of(found)), arm.used.largest)
+
+
+def _is_constant(problem: ArmProblem, cap: float) -> bool:
+    return cap <= problem.equal_weight * (1 + 1e-9)
 
 
 def weigh(
@@ -239,21 +232,21 @@ def try_caps(design: Design, arms: tuple[int, ...]) -> Iterator[CapPoint]:
     """Yield solutions for caps from the loosest useful one to the tightest possible one."""
     rows = [_rows_of(design, design.arms[arm], _PATH_ROWS) for arm in arms]
     tightest = max(one.problem.equal_weight for one in rows)
-    starts = [one.solve(math.inf, np.zeros(one.problem.target.size + 1)) for one in rows]
-    loosest = max(one.largest(start.dual) for one, start in zip(rows, starts, strict=True))
-    duals = [start.dual for start in starts]
+    duals = [one.solve(math.inf, np.zeros(one.problem.target.size + 1)).dual for one in rows]
+    loosest = max(
+        float(one.weights(dual, math.inf).max(initial=0.0))
+        for one, dual in zip(rows, duals, strict=True)
+    )
     count = _CAPS if loosest > tightest * (1 + 1e-9) else 1
-    for cap in np.geomspace(max(loosest, tightest), tightest, count):
-        solved = [one.solve(float(cap), dual) for one, dual in zip(rows, duals, strict=True)]
+    for cap in np.geomspace(max(loosest, tightest), tightest, count).tolist():
+        solved = [one.solve(cap, dual) for one, dual in zip(rows, duals, strict=True)]
         duals = [solution.dual for solution in solved]
-        loss = sum(
-            one.loss(solution, float(cap)) for one, solution in zip(rows, solved, strict=True)
-        )
-        yield CapPoint(arms, float(cap), loss, tuple(solved))
+        loss = sum(one.loss(solution, cap) for one, solution in zip(rows, solved, strict=True))
+        yield CapPoint(arms, cap, loss, tuple(solved))
 
 
 @dataclass(frozen=True, slots=True)
-class _ArmRows:
+class _RowsAtHand:
     """One arm's rows at hand; each stands for ``stands_for`` rows."""
 
     problem: ArmProblem
@@ -265,8 +258,8 @@ class _ArmRows:
     def solve(self, cap: float, start: Floats) -> Solution:
         """Solve on these rows; equal weights where the cap leaves no room."""
         problem = self.problem
-        if cap <= problem.equal_weight * (1 + 1e-9):
-            equal = np.full(self.near.size, problem.equal_weight)
+        if _is_constant(problem, cap):
+            equal = self.weights(start, cap)
             none = np.zeros_like(equal)
             sums = dual_sums(none, equal, self.units, equal, equal @ self.features)
             return Solution(start, sums.scaled(self.stands_for))
@@ -276,10 +269,11 @@ class _ArmRows:
             tolerance=TOLERANCE if self.stands_for == 1 else 100 * TOLERANCE,
         )  # fmt: skip
 
-    def largest(self, dual: Floats) -> float:
-        """Return the largest weight without a cap."""
-        price = self.features @ dual[:-1] + dual[-1]
-        return float(weights_at(price, self.near, self.units, math.inf).max(initial=0.0))
+    def weights(self, dual: Floats, cap: float) -> Floats:
+        """Return the weights of these rows."""
+        if _is_constant(self.problem, cap):
+            return np.full(self.near.size, self.problem.equal_weight)
+        return weights_at(self.features @ dual[:-1] + dual[-1], self.near, self.units, cap)
 
     def loss(self, solution: Solution, cap: float) -> float:
         """Return ``r Σ (w − u)²/s + ‖F'w − g‖²``: what the weights minimise.
@@ -288,15 +282,11 @@ class _ArmRows:
         sampling costs where nothing explains the outcome.
         """
         left = solution.sums.features - self.problem.target
-        price = self.features @ solution.dual[:-1] + solution.dual[-1]
-        weights = weights_at(price, self.near, self.units, cap)
-        if cap <= self.problem.equal_weight * (1 + 1e-9):
-            weights = np.full(self.near.size, self.problem.equal_weight)
-        moved = self.stands_for * float(((weights - self.near) ** 2 / self.units).sum())
-        return UNEXPLAINED * moved + float(left @ left)
+        away = (self.weights(solution.dual, cap) - self.near) ** 2 / self.units
+        return UNEXPLAINED * self.stands_for * float(away.sum()) + float(left @ left)
 
 
-def _rows_of(design: Design, problem: ArmProblem, most: int) -> _ArmRows:
+def _rows_of(design: Design, problem: ArmProblem, most: int) -> _RowsAtHand:
     """Return the features of at most so many rows of an arm, scattered over the sample."""
     sample = design.sample
     rows = np.flatnonzero((sample.arm == problem.code) & sample.carries)
@@ -307,104 +297,100 @@ def _rows_of(design: Design, problem: ArmProblem, most: int) -> _ArmRows:
     stands_for = problem.members / max(rows.size, 1)
     # Of some rows the weights to stay near to add up to as much as those of all.
     near *= problem.total / max(float(near.sum()) * stands_for, 1e-300)
-    return _ArmRows(problem, features, near, sample.units[rows], stands_for)
+    return _RowsAtHand(problem, features, near, sample.units[rows], stands_for)
 
 
 def settle(public: MatchingStudy, design: Design, chosen: Sequence[CapPoint]) -> PublicWeights:
     """Solve every arm on all rows under its cap, repair the sums, and add up what is in use."""
-    caps, starts = {}, {}
-    for point in chosen:
-        for arm, solution in zip(point.arms, point.solutions, strict=True):
-            caps[arm], starts[arm] = point.cap, solution.dual
-    solved = _solve(public, design, caps, starts)
+    caps = {arm: point.cap for point in chosen for arm in point.arms}
+    starts = {
+        arm: solution.dual
+        for point in chosen
+        for arm, solution in zip(point.arms, point.solutions, strict=True)
+    }
+    free = [problem for problem in design.arms if not _is_constant(problem, caps[problem.code])]
+    solved = _solve(public, design, free, caps, starts)
+    nothing = WeightSums(0.0, 0, np.zeros(0), np.zeros(0))
     arms = []
-    for problem, solution in zip(design.arms, solved, strict=True):
-        cap, weight = caps[problem.code], solution.sums.weight
+    for problem in design.arms:
+        cap, lift, cut = caps[problem.code], 0.0, 0.0
+        if problem.code not in solved:  # equal weights
+            arms.append(
+                ArmWeights(problem, problem.equal_weight, starts[problem.code], 1.0, 0.0, nothing)
+            )
+            continue
+        weight = solved[problem.code].sums.weight
         gap, room = problem.total - weight, problem.members * cap - weight
-        lift = min(gap / room, 1.0) if gap > 0 and room > 0 else 0.0
-        cut = -gap / weight if gap < 0 else 0.0
-        arms.append(ArmWeights(problem, cap, solution.dual, lift, cut))
+        if gap > 0 and room > 0:
+            lift = min(gap / room, 1.0)
+        elif gap < 0:
+            cut = -gap / weight
+        arms.append(ArmWeights(problem, cap, solved[problem.code].dual, lift, cut, nothing))
 
     def kernel(block: Block, base: Floats | None) -> Sums[WeightSums]:
-        near, units = design.near(block, base), design.units(block)
-        return Sums(tuple(_add_up(block, arm.of(block, near, units, adding=True)) for arm in arms))
+        return Sums(
+            tuple(arm.add_up(block, _ArmRows.of(design, block, base, arm.problem)) for arm in arms)
+        )
 
     found = fold_with_base(public, design.base, kernel).of
     return PublicWeights(
-        design, tuple(replace(arm, sums=sums) for arm, sums in zip(arms, found, strict=True))
-    )
-
-
-def _add_up(block: Block, held: WeightedRows) -> WeightSums:
-    weights = np.zeros(block.arm.size)
-    weights[held.rows] = held.weights
-    return WeightSums(
-        float(held.weights @ held.weights),
-        int(quantize_weights(held.weights).max(initial=0)),
-        held.sums,
-        weights @ block.covariates,
+        design, tuple(replace(arm, used=sums) for arm, sums in zip(arms, found, strict=True))
     )
 
 
 def _solve(
-    public: MatchingStudy, design: Design, caps: dict[int, float], starts: dict[int, Floats]
-) -> list[Solution]:
-    """Solve all arms, on the sample where it holds all rows, else by passes that they share."""
+    public: MatchingStudy,
+    design: Design,
+    problems: Sequence[ArmProblem],
+    caps: dict[int, float],
+    starts: dict[int, Floats],
+) -> dict[int, Solution]:
+    """Solve arms, on the sample where it holds all rows, else by passes that they share."""
     if design.is_complete:
-        return [
-            _rows_of(design, problem, problem.members).solve(
+        return {
+            problem.code: _rows_of(design, problem, problem.members).solve(
                 caps[problem.code], starts[problem.code]
             )
-            for problem in design.arms
-        ]
-    ascents = [_ascent_of(design, problem, caps[problem.code], starts[problem.code])
-              for problem in design.arms]  # fmt: skip
-    while any(ascent.point is not None for ascent in ascents):
-        asked = [
-            (problem, ascent.point)
-            for problem, ascent in zip(design.arms, ascents, strict=True)
-            if ascent.point is not None
-        ]
-        kernel = _dual_kernel(design, asked, caps)
-        answers = iter(fold_with_base(public, design.base, kernel).of)
-        for ascent in ascents:
-            if ascent.point is not None:
-                ascent.take(next(answers))
-    return [ascent.solution for ascent in ascents]
+            for problem in problems
+        }
+
+    def answer(points: dict[int, Floats]) -> dict[int, DualSums]:
+        kernel = _dual_kernel(design, points, caps)
+        return dict(zip(points, fold_with_base(public, design.base, kernel).of, strict=True))
+
+    ascents = {
+        problem.code: _ascent_of(design, problem, caps[problem.code], starts[problem.code])
+        for problem in problems
+    }
+    return climb(ascents, answer)
 
 
-def _ascent_of(design: Design, problem: ArmProblem, cap: float, start: Floats) -> DualAscent:
+def _ascent_of(design: Design, problem: ArmProblem, cap: float, start: Floats) -> Ascent:
     """Return an ascent on all rows whose second derivatives come from some of them."""
     some = _rows_of(design, problem, _CURVED_ROWS)
-    start = some.solve(cap, start).dual
-    # Equal weights need one pass, for their sums.
-    equal = cap <= problem.equal_weight * (1 + 1e-9)
-    return DualAscent(
-        problem.target, problem.total, start,
-        lambda dual: some.stands_for * curvature_of(
-            some.features, some.near, some.units, dual, cap
-        ),
-        math.inf if equal else _PASS_TOLERANCE,
+
+    def curvature(dual: Floats) -> Floats:
+        return some.stands_for * curvature_of(some.features, some.near, some.units, dual, cap)
+
+    return ascend(
+        problem.target, problem.total, some.solve(cap, start).dual, curvature, _PASS_TOLERANCE,
         learning=True,
     )  # fmt: skip
 
 
 def _dual_kernel(
-    design: Design, asked: list[tuple[ArmProblem, Floats]], caps: dict[int, float]
+    design: Design, points: dict[int, Floats], caps: dict[int, float]
 ) -> Callable[[Block, Floats | None], Sums[DualSums]]:
-    def answer(block: Block, near: Floats, problem: ArmProblem, dual: Floats) -> DualSums:
-        rows = np.flatnonzero((block.arm == problem.code) & members_of(block))
-        own, units = problem.level * near[rows], design.units(block)[rows]
-        cap = caps[problem.code]
-        if cap <= problem.equal_weight * (1 + 1e-9):
-            equal = np.full(rows.size, problem.equal_weight)
-            sums = problem.features.add_up(block.covariates, rows, equal)
-            return dual_sums(np.zeros(rows.size), own, units, equal, sums)
-        found = problem.features.weigh(block.covariates, rows, dual, own, units, cap, adding=True)
-        return dual_sums(found.price, own, units, found.weights, found.sums)
+    def answer(block: Block, base: Floats | None, code: int, dual: Floats) -> DualSums:
+        features = design.arms[code].features
+        rows = _ArmRows.of(design, block, base, design.arms[code])
+        price = features.price(rows.parts, dual)
+        weights = weights_at(price, rows.near, rows.units, caps[code])
+        return dual_sums(
+            price, rows.near, rows.units, weights, features.add_up(rows.parts, weights)
+        )
 
     def kernel(block: Block, base: Floats | None) -> Sums[DualSums]:
-        near = design.near(block, base)
-        return Sums(tuple(answer(block, near, *one) for one in asked))
+        return Sums(tuple(answer(block, base, code, dual) for code, dual in points.items()))
 
     return kernel

@@ -17,8 +17,8 @@ from fractions import Fraction
 from typing import Any, Final, assert_never
 
 from private_ate.arguments import exact_shares, one_of, real_number, settle, whole_number
-from private_ate.effects.contrasts import AboutArms
 from private_ate.effects.estimate import Estimate
+from private_ate.effects.table import AboutArms
 from private_ate.errors import ArgumentError, SchemaError
 from private_ate.methods.composition import options_of
 from private_ate.methods.effect_tables import estimate_of_quantities
@@ -26,13 +26,16 @@ from private_ate.methods.public_arms import (
     count_arms,
     measure_arms,
     note_few_units,
-    pair_model,
     warn_of_overlap,
 )
-from private_ate.methods.published.effect import MatchedEffect, estimate_effect
-from private_ate.methods.published.limits import FixedLimit, LimitRule, LimitsInUse
-from private_ate.methods.published.matching import match_similar_units
-from private_ate.methods.published.regression import train_regression
+from private_ate.methods.published.effect import (
+    FixedLimit,
+    LimitRule,
+    LimitsInUse,
+    MatchedEffect,
+    estimate_effect,
+)
+from private_ate.methods.published.matching import match_similar_units, train_regression
 from private_ate.methods.published.settings import (
     LimitPair,
     PublishedLabelArmsSettings,
@@ -40,7 +43,6 @@ from private_ate.methods.published.settings import (
     PublishedSampleArmsSettings,
     PublishedSampleSettings,
 )
-from private_ate.models.multinomial import MultinomialModel
 from private_ate.privacy.budget import split_epsilon
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import MOST_SORTED_ROWS, WEIGHT_BITS, require_rows
@@ -193,7 +195,7 @@ def private_ate_at_label_level(
     if len(labels) == 2:
         notes: tuple[str, ...] = (_TOO_TIGHT,) if too_tight else ()
         settings = PublishedLabelSettings(**shared, notes=notes or ABSENT)
-        model, remedy = pair_model(regression.coefficients), " with method 'auto'"
+        remedy = " with method 'auto'"
     else:
         reaches = tuple(noise_half_width(_FEW_UNITS_COVERAGE, one.noise) for one in quantities)
         notes = (_TOO_TIGHT_ARMS,) if too_tight else ()
@@ -201,12 +203,12 @@ def private_ate_at_label_level(
         settings = PublishedLabelArmsSettings(
             **shared, balance=balance.greatest, arm_balance=balance.by_arm, notes=notes or ABSENT
         )
-        model, remedy = MultinomialModel(regression.coefficients), ""
+        remedy = ""
     about = AboutArms(units=found.counts)
     return replace(
         estimate_of_quantities(quantities, domain, request, settings, about),
         adjusted=not too_tight,
-        warnings=warn_of_overlap(public, model, balance, by=remedy),
+        warnings=warn_of_overlap(public, regression.model, balance, by=remedy),
     )
 
 
@@ -215,9 +217,9 @@ def private_ate_at_sample_level(
 ) -> Estimate:
     """Match on noisy scores and treatments, release all sums: Algorithm 4 at sample level.
 
-    Neighbours: one person's records replaced. Sensitivity: see `release_coefficients` (of several
-    arms `release_multinomial`), `ScoreNoise.add`, `match_similar_units` and `release_arm_sums`, in
-    this order. Cost: ε, the sum of the shares ε₁₁, ε₁₂, ε₂ and ε₃ (Theorem 2).
+    Neighbours: one person's records replaced. Sensitivity: see `release_model`,
+    `ScoreNoise.add`, `match_similar_units` and `release_arm_sums`, in this order. Cost: ε, the sum
+    of the shares ε₁₁, ε₁₂, ε₂ and ε₃ (Theorem 2).
     Proof: docs/proofs/published.md, and of several arms docs/proofs/several-arms-sample.md.
     """
     ridge = _SAMPLE_RIDGE if options.ridge is None else options.ridge

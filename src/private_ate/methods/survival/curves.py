@@ -22,6 +22,7 @@ from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import isotonic_regression
 
 from private_ate.arrays import Floats
 from private_ate.domain.outcome import HORIZON_STEPS, happened, steps_of
@@ -31,8 +32,7 @@ from private_ate.study import Block
 
 __all__ = [
     "FINE", "LABEL_SHARE", "SAMPLE_SHARE", "Hazards", "PseudoCodes", "PseudoTable", "Quantity",
-    "at_edges", "code_tables", "expected_value", "hazards_of", "isotonic", "pseudo_table",
-    "tidy_cells",
+    "at_edges", "code_tables", "expected_value", "hazards_of", "pseudo_table", "tidy_cells",
 ]  # fmt: skip
 
 Quantity = Literal["rmst", "risk"]
@@ -67,6 +67,10 @@ class Hazards:
         """The risk of the event by the horizon."""
         return np.asarray(-np.expm1(-self.event.mean(axis=-1)))
 
+    def row(self, place: int) -> Hazards:
+        """Return one of several rows."""
+        return Hazards(self.event[place], self.censoring[place])
+
     def with_least_risk(self, least: float) -> Hazards:
         """Return the hazards with the event's raised evenly until its risk is at least this.
 
@@ -74,20 +78,6 @@ class Hazards:
         """
         lacking = -np.log1p(-min(least, 0.5)) - self.event.mean(axis=-1, keepdims=True)
         return Hazards(self.event + np.maximum(lacking, 0.0), self.censoring)
-
-
-def isotonic(rows: Floats) -> Floats:
-    """Return the nearest rows that never fall (pool adjacent violators), shape (b, k)."""
-    size = rows.shape[1]
-    sums = np.concatenate([np.zeros((len(rows), 1)), np.cumsum(rows, axis=1)], axis=1)
-    # The value at k is the largest over starts a ≤ k of the least mean from a to an end b ≥ k.
-    starts, ends = np.arange(size)[:, None], np.arange(1, size + 1)[None, :]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        means = (sums[:, None, 1:] - sums[:, :-1, None]) / (ends - starts)
-    means = np.where(ends > starts, means, np.inf)
-    least = np.minimum.accumulate(means[:, :, ::-1], axis=2)[:, :, ::-1]
-    least = np.where(ends > starts, least, -np.inf)
-    return np.asarray(least.max(axis=1))
 
 
 def tidy_cells(cells: Floats, total: float) -> Floats:
@@ -99,7 +89,7 @@ def tidy_cells(cells: Floats, total: float) -> Floats:
     bins = (cells.shape[1] - 1) // 2
     shifted = cells + (total - cells.sum(axis=1, keepdims=True)) / cells.shape[1]
     added = [
-        isotonic(np.maximum(np.cumsum(part, axis=1), 0.0))
+        np.stack([isotonic_regression(row).x for row in np.maximum(np.cumsum(part, axis=1), 0.0)])
         for part in (shifted[:, :bins], shifted[:, bins : 2 * bins])
     ]
     ended = sum(part[:, -1:] for part in added)

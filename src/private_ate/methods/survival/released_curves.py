@@ -11,14 +11,13 @@ import numpy as np
 from private_ate.arrays import Floats
 from private_ate.domain import Survival
 from private_ate.effects.estimate import Estimate
-from private_ate.facts import Facts
+from private_ate.effects.of_releases import risk_interval
 from private_ate.methods.survival.curves import PseudoTable
 from private_ate.methods.survival.first_step import CurveErrors, FirstStep
 from private_ate.privacy.levels import has_public_covariates
-from private_ate.release.metadata import longer_half
-from private_ate.release.ratios import risk_interval
-from private_ate.release.survival import Curve, RiskContrast, Risks, SurvivalNote
+from private_ate.release.metadata import Curve, RiskContrast, Risks, SurvivalNote, longer_half
 from private_ate.request import Request
+from private_ate.settings import Facts
 from private_ate.study import MatchingStudy
 
 __all__ = ["compare_risks", "curve_of", "note_of", "notes_of", "risks_of_curves"]
@@ -107,9 +106,10 @@ def note_of(
     outcome = cast("Survival", study.domain.outcome)
     labels = study.domain.treatment.coded
     adjusted = has_public_covariates(request.level) and study.dimension > 0
+    errors = [step.errors(arm) for arm in range(len(labels))]
     curves = {
         label: curve_of(
-            step.errors[arm], step.uncensored(arm), float(step.cells.effective[arm].sum()),
+            errors[arm], step.uncensored(arm), sum(one.cells.effective for one in step.curves[arm]),
             outcome.horizon, request.coverage, adjusted=adjusted,
         )
         for arm, label in enumerate(labels)
@@ -118,8 +118,8 @@ def note_of(
         own = estimate.is_adjusted and study.dimension > 0
         risks = risks_of_sums(estimate, labels, adjusted=own)
     else:
-        risks = risks_of_curves(labels, step.errors, request.confidence, adjusted=adjusted)
-    return SurvivalNote(request.quantity, outcome.horizon, step.cells.bins, curves, risks)
+        risks = risks_of_curves(labels, errors, request.confidence, adjusted=adjusted)
+    return SurvivalNote(request.quantity, outcome.horizon, step.bins, curves, risks)
 
 
 def risks_of_sums(estimate: Estimate, labels: Sequence[str], *, adjusted: bool) -> Risks:
@@ -155,6 +155,6 @@ def notes_of(
         notes.append(_MERGED.format(step.strata, by, step.counts.strata))
     if not has_public_covariates(request.level):
         notes.append(_UNADJUSTED)
-        if min(1.0 - float(one.survival[-1]) for one in step.errors) < _FEW_EVENTS:
+        if min(1 - step.errors(arm).survival[-1] for arm in range(len(tables))) < _FEW_EVENTS:
             notes.append(_RARE)
     return tuple(notes)

@@ -2,5 +2,5 @@
 
 Every change writes an event into one hash chain, in the same transaction. Alone: a query that only
 reads. Together: a column in `tables`, its dataclass, and the web's rights there; a
-step of a request in `request_states` and `requests`.
+step of a request in `vocabulary` and `requests`.
 """

@@ -10,23 +10,81 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from typing import Final, cast, get_args
+from pathlib import Path
+from typing import Any, Final, cast, get_args
+from urllib.parse import parse_qsl, urlencode
 
-from private_ate.arguments import one_of, whole_number
+from private_ate.arguments import check_name, one_of, whole_number
 from private_ate.charging import binding_of
-from private_ate.domain import Domain, require_one_outcome
+from private_ate.data.files import SUFFIXES, DataFile, described_file
+from private_ate.domain import require_one_outcome
 from private_ate.errors import ArgumentError
 from private_ate.ledger.chain import canonical
 from private_ate.ledger.cost import Amount, BudgetUnits
 from private_ate.ledger.ledger import grant_dataset
-from private_ate.ledger.names import check_name
 from private_ate.ledger.roles import Roles, declared_roles
-from private_ate.ledger.store import Execute, one, read_rows
+from private_ate.ledger.stores import Execute, insert, one, read_one, read_rows, update
 from private_ate.privacy.levels import Level, has_public_covariates
 from private_ate.service.policy import Dataset, Policy, Population
-from private_ate.service.refusals import Conflict, Missing
-from private_ate.service.sources import check_source, name_of
 from private_ate.service.store.events import CLOSED, are_two_persons, time_text, write_event
+from private_ate.service.vocabulary import Conflict, Missing
+
+_NAME: Final = re.compile(
+    r"[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}(?:/[A-Za-z0-9][A-Za-z0-9 ._-]{0,99}){0,4}"
+)
+READING: Final = ("sep", "decimal", "encoding", "header_row", "skip_rows", "sheet")
+_NUMBERS: Final = ("header_row", "skip_rows")
+_LONGEST: Final = 500
+
+
+def check_source(source: object) -> str:
+    """Return a source: plain words, no way out of the worker's folder, a reading that is known."""
+    name, _, reading = source.partition("?") if isinstance(source, str) else ("", "", "")
+    is_plain = _NAME.fullmatch(name) and ".." not in name and len(str(source)) <= _LONGEST
+    if not is_plain or not name.lower().endswith(SUFFIXES):
+        msg = (
+            f"the source is the name of a file ({', '.join(SUFFIXES)}) below the worker's folder, "
+            "of letters, digits, spaces, dots, hyphens and underscores, such as 2026/clinic.csv"
+        )
+        raise ArgumentError(msg)
+    if reading:
+        _read_as(Path(name), reading)
+    return str(source)
+
+
+def write_source(name: str, **reading: str | int | None) -> str:
+    """Return the source of a file, with what its reading has of its own; nothing says the usual."""
+    said = urlencode(
+        {key: one for key, one in reading.items() if one not in (None, "")}, safe=";,|:"
+    )
+    return check_source(f"{name}?{said}" if said else name)
+
+
+def name_of(source: str) -> str:
+    """Return the file's name without how it is read."""
+    return source.partition("?")[0]
+
+
+def open_source(folder: Path, source: str) -> DataFile | None:
+    """Return a file of the worker's folder as the library reads it; None if it is not there."""
+    name, _, reading = check_source(source).partition("?")
+    path = (folder / name).resolve()
+    if not path.is_relative_to(folder.resolve()) or not path.is_file():
+        return None
+    return _read_as(path, reading) if reading else path
+
+
+def _read_as(path: Path, reading: str) -> DataFile:
+    said: dict[str, Any] = dict(parse_qsl(reading, keep_blank_values=True, separator="&"))
+    if not set(said) <= set(READING):
+        msg = f"behind its name a source says {', '.join(READING)} and nothing else"
+        raise ArgumentError(msg)
+    for key in set(_NUMBERS) & set(said):
+        if re.fullmatch("[0-9]{1,9}", said[key]):  # any other is refused as no number
+            said[key] = int(said[key])
+    found = described_file(path, **said)
+    return Path(found) if isinstance(found, str) else found
+
 
 _WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _MOST_COLUMNS: Final = 5000
@@ -47,10 +105,10 @@ def add_population(  # one value per decision
     if one(execute, "SELECT 1 FROM service_populations WHERE name = ?", name) is not None:
         msg = f"there is a population {name!r} already; budgets are never raised"
         raise Conflict(msg)
-    execute(
-        "INSERT INTO service_populations (name, level, epsilon, delta) VALUES (?, ?, ?, ?)",
-        (name, level, total.epsilon, total.delta),
-    )
+    insert(
+        execute, "service_populations", name=name, level=level, epsilon=total.epsilon,
+        delta=total.delta,
+    )  # fmt: skip
     facts = {"level": level, "epsilon": total.epsilon_text, "delta": total.delta_text}
     write_event(execute, "population", name, actor, facts)
     return Population(name, cast("Level", level), total)
@@ -73,33 +131,45 @@ def add_dataset(execute: Execute, new: Dataset, actor: str) -> None:
         raise Conflict(msg)
     same_file = [other for other in known if name_of(other.source) == name_of(new.source)]
     _refuse_mixed_roles(new, same_file)
-    _refuse_looser_policy(new, known)
+    for other in known:
+        is_held = other.population == new.population and other.policy.two_persons
+        if is_held and new.policy.is_looser_than(other.policy):
+            msg = (
+                f"two persons decide about data set {other.name!r} of the same persons; give the "
+                "new one a policy that is no looser, and loosen it together"
+            )
+            raise Conflict(msg)
     _check_columns(new)
     whole_number("rows", new.size, 2, 1 << 40)
     whole_number("rows_per_person", new.rows_per_person, 1, 10**6)
-    execute(
-        "INSERT INTO service_datasets (name, population, domain, columns, size, "
-        "rows_per_person, source, digest, policy) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            new.name, new.population, new.domain.to_toml(), canonical(list(new.columns)),
-            new.size, new.rows_per_person, new.source, new.digest, canonical(new.policy.plain),
-        ),
+    insert(
+        execute, "service_datasets", name=new.name, population=new.population,
+        domain=new.domain.to_toml(), columns=canonical(list(new.columns)), size=new.size,
+        rows_per_person=new.rows_per_person, source=new.source, digest=new.digest,
+        policy=canonical(new.policy.plain),
     )  # fmt: skip
     facts = {
         "population": new.population, "rows": new.size, "policy": new.policy.plain,
         "rows_per_person": new.rows_per_person, "domain": new.domain.to_toml(),
     }  # fmt: skip
     write_event(execute, "dataset", new.name, actor, facts)
-    _open_account(execute, new, population)
+    public = gaps = None
+    if has_public_covariates(new.level):  # of a public gap anybody may know who lacks the outcome
+        public = list(new.domain.public_columns)
+        gaps = [each.column for each in new.domain.outcomes if each.missing == "public"]
+    said = declared_roles(new.level, public, new.rows_per_person, gaps)
+    roles = Roles(private=frozenset(new.domain.private_columns)).declare(said, new.name)
+    bound = replace(binding_of(new.domain), columns=dict.fromkeys(new.columns, ""), roles=roles)
+    grant_dataset(execute, new.name, population.total, bound)
 
 
 def find_population(execute: Execute, name: str) -> Population:
     """Return a population by name."""
-    found = [item for item in list_populations(execute) if item.name == name]
-    if not found:
+    found = next((item for item in list_populations(execute) if item.name == name), None)
+    if found is None:
         msg = "there is no such population"
         raise Missing(msg)
-    return found[0]
+    return found
 
 
 def list_populations(execute: Execute) -> list[Population]:
@@ -112,11 +182,11 @@ def list_populations(execute: Execute) -> list[Population]:
 
 def find_dataset(execute: Execute, name: str) -> Dataset:
     """Return a data set by name."""
-    found = read_rows(execute, Dataset, f"{_FROM} WHERE d.name = ?", name)
-    if not found:
+    found = read_one(execute, Dataset, f"{_FROM} WHERE d.name = ?", name)
+    if found is None:
         msg = "there is no such data set"
         raise Missing(msg)
-    return found[0]
+    return found
 
 
 def list_datasets(execute: Execute) -> list[Dataset]:
@@ -127,10 +197,7 @@ def list_datasets(execute: Execute) -> list[Dataset]:
 def close_dataset(execute: Execute, name: str, actor: str, now: int) -> None:
     """Take no more requests for a data set; its history stays."""
     find_dataset(execute, name)
-    done = execute(
-        "UPDATE service_datasets SET closed = ? WHERE name = ? AND closed = 0", (now, name)
-    )
-    if done.changed != 1:
+    if update(execute, "service_datasets", "name = ? AND closed = 0", name, closed=now) != 1:
         msg = f"data set {name!r} is closed already"
         raise Conflict(msg)
     write_event(execute, CLOSED, name, actor)
@@ -151,9 +218,7 @@ def set_policy(execute: Execute, name: str, policy: Policy, actor: str) -> bool:
         if not are_two_persons(execute, (proposed[0], actor)):
             msg = f"{proposed[0]!r} has proposed this policy; another person confirms it"
             raise Conflict(msg)
-    execute(
-        "UPDATE service_datasets SET policy = ? WHERE name = ?", (canonical(policy.plain), name)
-    )
+    update(execute, "service_datasets", "name = ?", name, policy=canonical(policy.plain))
     write_event(execute, "policy", name, actor, policy.plain)
     return True
 
@@ -189,10 +254,7 @@ def pin_digest(execute: Execute, name: str, digest: str, actor: str, start: int)
     new = next(item for item in known if item.name == name)
     copies = [item for item in known if item.digest == digest and item.name != name]
     _refuse_mixed_roles(new, copies)
-    done = execute(
-        "UPDATE service_datasets SET digest = ? WHERE name = ? AND digest = ''", (digest, name)
-    )
-    if done.changed == 1:
+    if update(execute, "service_datasets", "name = ? AND digest = ''", name, digest=digest) == 1:
         at = time_text(start, "milliseconds")
         write_event(execute, "pin", name, actor, at=at)
 
@@ -242,22 +304,6 @@ def unchecked_datasets(execute: Execute) -> list[Dataset]:
         for found in list_datasets(execute)
         if not found.closed and last_file_problem(execute, found.name) != ""
     ]
-
-
-def _open_account(execute: Execute, new: Dataset, population: Population) -> None:
-    public = gaps = None
-    if has_public_covariates(new.level):
-        public, gaps = list(new.domain.public_columns), _public_gaps(new.domain)
-    said = declared_roles(new.level, public, new.rows_per_person, gaps)
-    private = Roles(private=frozenset(new.domain.private_columns))
-    roles = private.declare(said, new.name)
-    bound = replace(binding_of(new.domain), columns=dict.fromkeys(new.columns, ""), roles=roles)
-    grant_dataset(execute, new.name, population.total, bound)
-
-
-def _public_gaps(domain: Domain) -> list[str]:
-    """Return the outcomes of which the curator declares that anybody may know who lacks one."""
-    return [one.column for one in domain.outcomes if one.missing == "public"]
 
 
 def _check_columns(new: Dataset) -> None:
@@ -315,18 +361,6 @@ def _refuse_mixed_roles(new: Dataset, others: list[Dataset]) -> None:
             msg = (
                 f"who lacks a value of column {mine.column!r} is public in one of {new.name!r} and "
                 f"{other.name!r} and private in the other; declare the same of it"
-            )
-            raise Conflict(msg)
-
-
-def _refuse_looser_policy(new: Dataset, known: list[Dataset]) -> None:
-    """Refuse a data set by which one curator could decide what needs two for the same persons."""
-    for other in known:
-        is_held = other.population == new.population and other.policy.two_persons
-        if is_held and new.policy.is_looser_than(other.policy):
-            msg = (
-                f"two persons decide about data set {other.name!r} of the same persons; give the "
-                "new one a policy that is no looser, and loosen it together"
             )
             raise Conflict(msg)
 

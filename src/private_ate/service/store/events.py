@@ -16,8 +16,9 @@ from datetime import UTC, datetime
 from itertools import combinations
 from typing import Any, Final
 
+from private_ate.ledger.accounts import last_hash
 from private_ate.ledger.chain import Link, canonical, verify_chain
-from private_ate.ledger.store import Execute, last_hash, one, read_rows, write_row
+from private_ate.ledger.stores import Execute, one, read_rows, write_row
 
 REVOKED: Final = "revoke user"  # kinds of events
 CLOSED: Final = "close"

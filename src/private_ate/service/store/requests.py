@@ -13,10 +13,8 @@ from typing import Any, Final
 
 from private_ate.errors import LedgerError
 from private_ate.ledger.cost import BudgetUnits
-from private_ate.ledger.store import Execute, one, read_rows, write_row
-from private_ate.service.policy import Dataset, Wish
-from private_ate.service.question import Question
-from private_ate.service.refusals import Missing
+from private_ate.ledger.stores import Execute, one, read_one, read_rows, update, write_row
+from private_ate.service.policy import Dataset, Question, Wish
 from private_ate.service.release_times import Pending, due_time, take_turns
 from private_ate.service.store.events import (
     CLOSED,
@@ -26,7 +24,7 @@ from private_ate.service.store.events import (
     time_text,
     write_event,
 )
-from private_ate.service.store.request_states import FINAL, MOVES, Counts, State
+from private_ate.service.vocabulary import FINAL, MOVES, Missing, State
 
 _DAY: Final = 24 * 3600 * 1000
 _MONTH: Final = 30 * _DAY
@@ -101,11 +99,11 @@ def insert_request(execute: Execute, row: RequestRow) -> None:
 
 def find_request(execute: Execute, name: str) -> RequestRow:
     """Return a request by its id."""
-    found = read_rows(execute, RequestRow, "FROM service_requests WHERE id = ?", name)
-    if not found:
+    found = read_one(execute, RequestRow, "FROM service_requests WHERE id = ?", name)
+    if found is None:
         msg = "there is no such request"
         raise Missing(msg)
-    return found[0]
+    return found
 
 
 def list_requests(
@@ -146,22 +144,22 @@ def move(  # the step, who makes it and what it writes
     if after not in MOVES[before]:
         msg = f"no request goes from {before} to {after}"
         raise ValueError(msg)
-    changes = "".join(f", {column} = ?" for column in columns)
-    held = "" if claim is None else " AND claim = ?"
-    done = execute(
-        f"UPDATE service_requests SET state = ?{changes} "  # noqa: S608  # names of our own
-        f"WHERE id = ? AND state = ?{held}",
-        (after, *columns.values(), name, before, *(() if claim is None else (claim,))),
-    )
-    if done.changed != 1:
+    held = (name, before) if claim is None else (name, before, claim)
+    where = "id = ? AND state = ?" + (" AND claim = ?" if claim is not None else "")
+    if update(execute, "service_requests", where, *held, state=after, **columns) != 1:
         return False
     if claim is None:
         write_event(execute, after, name, actor, facts)
     return True
 
 
-def count_requests(execute: Execute, analyst: str, *, dummy: bool, moment: int) -> Counts:
-    """Count an analyst's requests by what may be known at this moment."""
+def count_requests(
+    execute: Execute, analyst: str, *, dummy: bool, moment: int
+) -> tuple[int, int, int]:
+    """Count what an analyst has under way, waiting for a curator, and made in a day.
+
+    By what may be known at this moment.
+    """
     found = one(
         execute,
         "SELECT COALESCE(SUM(CASE WHEN state IN ('approved', 'queued', 'charged') OR (state IN "
@@ -171,61 +169,40 @@ def count_requests(execute: Execute, analyst: str, *, dummy: bool, moment: int) 
         "FROM service_requests WHERE analyst = ? AND dummy = ?",
         moment, moment - _DAY, analyst, int(dummy),
     )  # fmt: skip
-    return Counts(*map(int, found or (0, 0, 0)))
+    under_way, waiting, a_day = map(int, found or (0, 0, 0))
+    return under_way, waiting, a_day
 
 
-def asked_in_a_month(execute: Execute, analyst: str, population: str, moment: int, but: str) -> int:
-    """Return the billionths of ε that an analyst asked for in thirty days, ``but`` one request.
+def asked_before(
+    execute: Execute, analyst: str, population: str, moment: int, but: str
+) -> tuple[int, int]:
+    """Return the billionths of ε asked for in thirty days, and the requests made in 24 hours.
 
-    What ended free counts until that may be shown.
-    """
-    found = one(
-        execute,
-        "SELECT COALESCE(SUM(r.epsilon), 0) FROM service_requests r "
-        "JOIN service_datasets d ON d.name = r.dataset WHERE r.analyst = ? "
-        "AND d.population = ? AND r.dummy = 0 AND r.submitted > ? AND r.submitted <= ? "
-        "AND r.id <> ? AND NOT (r.state IN ('refused', 'cancelled') AND r.visible <= ?)",
-        analyst, population, moment - _MONTH, moment, but, moment,
-    )  # fmt: skip
-    return int(found[0]) if found else 0
-
-
-def asked_in_a_day(execute: Execute, analyst: str, population: str, moment: int, but: str) -> int:
-    """Return how many requests an analyst made in 24 hours, whatever became of them.
-
-    Looking back at a request (``but``) counts those that came earlier, so that none of the same
-    instant is refused afterwards for another.
+    Of the ε, what ended free counts until that may be shown; of requests all count, whatever became
+    of them. Looking back at a request (``but``) counts those that came earlier in its day, so that
+    none of the same instant is refused afterwards for another.
     """
     last = moment if not but else moment - 1
     found = one(
         execute,
-        "SELECT COUNT(*) FROM service_requests r JOIN service_datasets d ON d.name = r.dataset "
+        "SELECT COALESCE(SUM(CASE WHEN r.state IN ('refused', 'cancelled') AND r.visible <= ? "
+        "THEN 0 ELSE r.epsilon END), 0), "
+        "COALESCE(SUM(CASE WHEN r.submitted > ? AND r.submitted <= ? THEN 1 ELSE 0 END), 0) "
+        "FROM service_requests r JOIN service_datasets d ON d.name = r.dataset "
         "WHERE r.analyst = ? AND d.population = ? AND r.dummy = 0 AND r.submitted > ? "
         "AND r.submitted <= ? AND r.id <> ?",
-        analyst, population, moment - _DAY, last, but,
+        moment, moment - _DAY, last, analyst, population, moment - _MONTH, moment, but,
     )  # fmt: skip
-    return int(found[0]) if found else 0
+    epsilon, made = found or (0, 0)
+    return int(epsilon), int(made)
 
 
 def objections_to(  # what is asked, by whom, of what, and when
     execute: Execute, analyst: str, dataset: Dataset, asks: Wish, moment: int, but: str = ""
 ) -> tuple[str, ...]:
     """Say what a data set's policy has against a question; follows public facts alone."""
-    population = dataset.population
-    wish = replace(
-        asks,
-        month=asked_in_a_month(execute, analyst, population, moment, but),
-        today=asked_in_a_day(execute, analyst, population, moment, but),
-    )
-    return dataset.policy.objections(wish)
-
-
-def write_approval(execute: Execute, row: RequestRow, approver: str) -> None:
-    """Keep a curator's approval of a plan, where the web's own role cannot write."""
-    execute(
-        "INSERT INTO service_approvals (request, plan, approver) VALUES (?, ?, ?)",
-        (row.id, row.plan, approver),
-    )
+    month, today = asked_before(execute, analyst, dataset.population, moment, but)
+    return dataset.policy.objections(replace(asks, month=month, today=today))
 
 
 def approvers_of(execute: Execute, row: RequestRow) -> tuple[str, ...]:
@@ -254,7 +231,7 @@ def end_with(execute: Execute, name: str, actor: str, moment: int) -> list[Reque
         row = find_request(execute, request)
         if row.state == "waiting":
             left = json.dumps(approvers_of(execute, row))
-            execute("UPDATE service_requests SET approvers = ? WHERE id = ?", (left, row.id))
+            update(execute, "service_requests", "id = ?", row.id, approvers=left)
     return ended
 
 
@@ -335,17 +312,13 @@ def publish_steps(execute: Execute, since: int, moment: int) -> None:
         row = find_request(execute, name)
         known = {event.kind for event in events_about(execute, name)}
         at = time_text(row.visible, "milliseconds")
-        for kind, facts in _steps(row):
+        steps: dict[str, dict[str, str]] = {"claim": {}}
+        if row.state in ("done", "lost") and not row.dummy:
+            steps["charged"] = {"plan": row.plan}
+        steps[row.state] = {"why": row.code} if row.state == "refused" else {}
+        for kind, facts in steps.items():
             if kind not in known:  # earlier versions wrote each step when it was made
                 write_event(execute, kind, name, row.worker, facts, at=at)
-
-
-def _steps(row: RequestRow) -> list[tuple[str, dict[str, str]]]:
-    """Return the steps that a worker made with a request, and the facts of each."""
-    paid = row.state in ("done", "lost") and not row.dummy
-    charged = [("charged", {"plan": row.plan})] if paid else []
-    why = {"why": row.code} if row.state == "refused" else {}
-    return [("claim", {}), *charged, (row.state, why)]
 
 
 def assign_slots(execute: Execute, row: RequestRow, moment: int, grace: float, tick: float) -> None:
@@ -376,9 +349,6 @@ def assign_slots(execute: Execute, row: RequestRow, moment: int, grace: float, t
     for name, begin in take_turns(pending, free, served).items():
         old = waiting[name]
         end = begin + old.ends - old.start
-        new = (begin, end, due_time(old.queued, (end - old.queued) / 1000, tick))
-        if new != (old.start, old.ends, old.due):
-            execute(
-                "UPDATE service_requests SET start = ?, ends = ?, due = ? WHERE id = ?",
-                (*new, name),
-            )
+        due = due_time(old.queued, (end - old.queued) / 1000, tick)
+        if (begin, end, due) != (old.start, old.ends, old.due):
+            update(execute, "service_requests", "id = ?", name, start=begin, ends=end, due=due)

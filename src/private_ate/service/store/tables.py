@@ -19,64 +19,69 @@ from pathlib import Path
 from typing import Final
 
 from private_ate.errors import ArgumentError, LedgerError
-from private_ate.ledger.ledger import store_for
-from private_ate.ledger.store import TABLES, Store, one
-from private_ate.service.store.request_states import FINAL, MOVES
+from private_ate.ledger.accounts import GUARDS, TABLES
+from private_ate.ledger.stores import Guard, Store, append_only, one, store_for
 from private_ate.service.store.users import DECOY
+from private_ate.service.vocabulary import FINAL, MOVES
 
-_SERVICE: Final = (
-    (
-        "CREATE TABLE IF NOT EXISTS service_users (name TEXT PRIMARY KEY, role TEXT NOT NULL, "
-        "created BIGINT NOT NULL, revoked BIGINT NOT NULL DEFAULT 0)"
+# Of each table: its columns, none of them null, and what the web's own role may write there. It
+# reads them all.
+_SERVICE: Final = {
+    "service_users": (
+        "name TEXT PRIMARY KEY, role TEXT, created BIGINT, revoked BIGINT DEFAULT 0",
+        "INSERT, UPDATE (revoked)",
     ),
-    (
-        "CREATE TABLE IF NOT EXISTS service_tokens (id TEXT PRIMARY KEY, owner TEXT NOT NULL, "
-        "secret TEXT NOT NULL, scope TEXT NOT NULL, created BIGINT NOT NULL, "
-        "expires BIGINT NOT NULL, revoked BIGINT NOT NULL DEFAULT 0)"
+    "service_tokens": (
+        ("id TEXT PRIMARY KEY, owner TEXT, secret TEXT, scope TEXT, created BIGINT, "
+        "expires BIGINT, revoked BIGINT DEFAULT 0"),
+        "INSERT, UPDATE (revoked)",
     ),
-    (
-        "CREATE TABLE IF NOT EXISTS service_sessions (secret TEXT PRIMARY KEY, "
-        "owner TEXT NOT NULL, token TEXT NOT NULL, scope TEXT NOT NULL, form TEXT NOT NULL, "
-        "expires BIGINT NOT NULL)"
+    "service_sessions": (
+        "secret TEXT PRIMARY KEY, owner TEXT, token TEXT, scope TEXT, form TEXT, expires BIGINT",
+        "INSERT, DELETE",
     ),
-    (
-        "CREATE TABLE IF NOT EXISTS service_populations (name TEXT PRIMARY KEY, "
-        "level TEXT NOT NULL, epsilon BIGINT NOT NULL, delta BIGINT NOT NULL)"
+    "service_populations": ("name TEXT PRIMARY KEY, level TEXT, epsilon BIGINT, delta BIGINT", ""),
+    "service_datasets": (
+        ("name TEXT PRIMARY KEY, population TEXT, domain TEXT, columns TEXT, size BIGINT, "
+        "rows_per_person BIGINT, source TEXT, digest TEXT DEFAULT '', closed BIGINT DEFAULT 0, "
+        "policy TEXT"),
+        "UPDATE (closed)",
     ),
-    (
-        "CREATE TABLE IF NOT EXISTS service_datasets (name TEXT PRIMARY KEY, "
-        "population TEXT NOT NULL, domain TEXT NOT NULL, columns TEXT NOT NULL, "
-        "size BIGINT NOT NULL, rows_per_person BIGINT NOT NULL, source TEXT NOT NULL, "
-        "digest TEXT NOT NULL DEFAULT '', closed BIGINT NOT NULL DEFAULT 0, "
-        "policy TEXT NOT NULL)"
+    "service_requests": (
+        ("id TEXT PRIMARY KEY, dataset TEXT, analyst TEXT, question TEXT, plan TEXT, "
+        "epsilon BIGINT, delta BIGINT, dummy BIGINT, state TEXT, code TEXT DEFAULT '', "
+        "reason TEXT DEFAULT '', submitted BIGINT, queued BIGINT DEFAULT 0, "
+        "start BIGINT DEFAULT 0, ends BIGINT DEFAULT 0, due BIGINT DEFAULT 0, "
+        "visible BIGINT DEFAULT 0, approvers TEXT DEFAULT '[]', worker TEXT DEFAULT '', "
+        "claim TEXT DEFAULT '', body TEXT DEFAULT ''"),
+        "INSERT, UPDATE (state, code, reason, queued, start, ends, due, visible, approvers)",
     ),
-    (
-        "CREATE TABLE IF NOT EXISTS service_requests (id TEXT PRIMARY KEY, "
-        "dataset TEXT NOT NULL, analyst TEXT NOT NULL, question TEXT NOT NULL, "
-        "plan TEXT NOT NULL, epsilon BIGINT NOT NULL, delta BIGINT NOT NULL, "
-        "dummy BIGINT NOT NULL, state TEXT NOT NULL, code TEXT NOT NULL DEFAULT '', "
-        "reason TEXT NOT NULL DEFAULT '', submitted BIGINT NOT NULL, "
-        "queued BIGINT NOT NULL DEFAULT 0, start BIGINT NOT NULL DEFAULT 0, "
-        "ends BIGINT NOT NULL DEFAULT 0, due BIGINT NOT NULL DEFAULT 0, "
-        "visible BIGINT NOT NULL DEFAULT 0, "
-        "approvers TEXT NOT NULL DEFAULT '[]', worker TEXT NOT NULL DEFAULT '', "
-        "claim TEXT NOT NULL DEFAULT '', body TEXT NOT NULL DEFAULT '')"
+    "service_events": (
+        ("sequence BIGINT PRIMARY KEY, kind TEXT, subject TEXT, actor TEXT, body TEXT, at TEXT, "
+        "previous TEXT UNIQUE, hash TEXT UNIQUE"),
+        "INSERT",
     ),
-    "CREATE INDEX IF NOT EXISTS service_requests_state ON service_requests (state, dataset)",
-    "CREATE INDEX IF NOT EXISTS service_requests_whose ON service_requests (analyst, submitted)",
-    "CREATE INDEX IF NOT EXISTS service_requests_slot ON service_requests (dataset, dummy, start)",
-    "CREATE INDEX IF NOT EXISTS service_requests_end ON service_requests (visible)",
-    (
-        "CREATE TABLE IF NOT EXISTS service_events (sequence BIGINT PRIMARY KEY, "
-        "kind TEXT NOT NULL, subject TEXT NOT NULL, actor TEXT NOT NULL, body TEXT NOT NULL, "
-        "at TEXT NOT NULL, previous TEXT NOT NULL UNIQUE, hash TEXT NOT NULL UNIQUE)"
+    "service_approvals": (
+        "request TEXT, plan TEXT, approver TEXT, PRIMARY KEY (request, approver)", ""
     ),
-    "CREATE INDEX IF NOT EXISTS service_events_subject ON service_events (subject)",
-    (
-        "CREATE TABLE IF NOT EXISTS service_approvals (request TEXT NOT NULL, "
-        "plan TEXT NOT NULL, approver TEXT NOT NULL, PRIMARY KEY (request, approver))"
+    "service_workers": ("name TEXT PRIMARY KEY, beat BIGINT", ""),
+}  # fmt: skip
+_INDEXES: Final = {
+    "service_requests_state": "service_requests (state, dataset)",
+    "service_requests_whose": "service_requests (analyst, submitted)",
+    "service_requests_slot": "service_requests (dataset, dummy, start)",
+    "service_requests_end": "service_requests (visible)",
+    "service_events_subject": "service_events (subject)",
+}
+_STATEMENTS: Final = (
+    *TABLES,
+    *(
+        f"CREATE TABLE IF NOT EXISTS {name} ("
+        + re.sub(r" (TEXT|BIGINT)(?! PRIMARY)", r" \1 NOT NULL", columns)
+        + ")"
+        for name, (columns, _) in _SERVICE.items()
     ),
-    "CREATE TABLE IF NOT EXISTS service_workers (name TEXT PRIMARY KEY, beat BIGINT NOT NULL)",
+    *(f"CREATE INDEX IF NOT EXISTS {name} ON {where}" for name, where in _INDEXES.items()),
     # What a token is compared with whose id comes after all others.
     (
         "INSERT INTO service_users (name, role, created, revoked) "
@@ -97,57 +102,11 @@ _WRONG_STEP: Final = (
 )
 _NO_STEP: Final = "a request that has ended stays as it is, and no state has a way back"
 _NEWEST: Final = "service_requests_never_go_back"  # a database without it is of an earlier version
-_SQLITE: Final = (
-    *(
-        f"CREATE TRIGGER IF NOT EXISTS service_events_never_{word} BEFORE {change} ON "
-        "service_events BEGIN SELECT RAISE(ABORT, 'the history is append-only'); END"
-        for word, change in (("change", "UPDATE"), ("go", "DELETE"))
-    ),
-    (
-        "CREATE TRIGGER IF NOT EXISTS service_requests_stay BEFORE DELETE ON service_requests "
-        f"BEGIN SELECT RAISE(ABORT, '{_NO_STEP}'); END"
-    ),
-    (
-        f"CREATE TRIGGER IF NOT EXISTS {_NEWEST} BEFORE UPDATE ON service_requests "
-        f"WHEN {_WRONG_STEP} BEGIN SELECT RAISE(ABORT, '{_NO_STEP}'); END"
-    ),
-)
-_POSTGRES: Final = (
-    (
-        "CREATE OR REPLACE FUNCTION private_ate_append_only() RETURNS trigger LANGUAGE plpgsql AS "
-        "$$ BEGIN RAISE EXCEPTION 'the history is append-only'; END $$"
-    ),
-    (
-        "CREATE OR REPLACE TRIGGER service_events_never_change BEFORE UPDATE OR DELETE OR "
-        "TRUNCATE ON service_events FOR EACH STATEMENT EXECUTE FUNCTION private_ate_append_only()"
-    ),
-    (
-        "CREATE OR REPLACE FUNCTION private_ate_no_way_back() RETURNS trigger LANGUAGE plpgsql AS "
-        f"$$ BEGIN RAISE EXCEPTION '{_NO_STEP}'; END $$"
-    ),
-    (
-        "CREATE OR REPLACE TRIGGER service_requests_stay BEFORE DELETE OR TRUNCATE ON "
-        "service_requests FOR EACH STATEMENT EXECUTE FUNCTION private_ate_no_way_back()"
-    ),
-    (
-        f"CREATE OR REPLACE TRIGGER {_NEWEST} BEFORE UPDATE ON service_requests FOR EACH ROW "
-        f"WHEN ({_WRONG_STEP}) EXECUTE FUNCTION private_ate_no_way_back()"
-    ),
-)
-
-
-_READ: Final = (
-    "entries", "accounts", "bindings", "service_users", "service_tokens", "service_sessions",
-    "service_populations", "service_datasets", "service_requests", "service_events",
-    "service_workers", "service_approvals",
-)  # fmt: skip
-_CHANGED: Final = "state, code, reason, queued, start, ends, due, visible, approvers"
-_WRITE: Final = (
-    "INSERT ON service_users, service_tokens, service_sessions, service_requests, service_events",
-    "UPDATE (revoked) ON service_users, service_tokens",
-    "DELETE ON service_sessions",
-    "UPDATE (closed) ON service_datasets",
-    f"UPDATE ({_CHANGED}) ON service_requests",
+_GUARDS: Final = (
+    *GUARDS,
+    *append_only("service_events"),
+    Guard("service_requests_stay", "service_requests", "DELETE", _NO_STEP),
+    Guard(_NEWEST, "service_requests", "UPDATE", _NO_STEP, _WRONG_STEP),
 )
 _ROLE: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
@@ -155,7 +114,7 @@ _ROLE: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 def create(location: str | Path) -> Store:
     """Make the tables where they are not there yet, the ledger's among them."""
     store = store_for(location, must_exist=False)
-    _initialize(store, location)
+    store.initialize(_STATEMENTS, _GUARDS)
     return store
 
 
@@ -167,48 +126,24 @@ def connect(location: str | Path) -> Iterator[Store]:
         try:
             with store.snapshot() as execute:
                 execute("SELECT COUNT(*) FROM service_approvals", ())
-                is_newest = one(execute, _catalogue(location), _NEWEST) is not None
+                is_newest = store.has_guard(execute, _NEWEST)
         except LedgerError as cause:
-            if "service_approvals" in str(cause):  # both stores name the table that is not there
-                raise _absent() from cause
-            raise
+            if "service_approvals" not in str(cause):  # both stores name a table that is missing
+                raise
+            msg = "this database has no service; make one with serve init"
+            raise LedgerError(msg) from cause
         if not is_newest:
-            _upgrade(store, location)
+            try:
+                store.initialize(_STATEMENTS, _GUARDS)
+            except LedgerError as cause:  # of the web's own role
+                msg = (
+                    "this database is of an earlier version; open it once on the worker's side, "
+                    "with serve work or serve verify"
+                )
+                raise LedgerError(msg) from cause
         yield store
     finally:
         store.close()
-
-
-def _is_postgres(location: str | Path) -> bool:
-    return str(location).startswith(("postgresql://", "postgres://"))
-
-
-def _catalogue(location: str | Path) -> str:
-    """Return the query that finds a trigger by its name."""
-    if _is_postgres(location):
-        return "SELECT 1 FROM pg_trigger WHERE tgname = ?"
-    return "SELECT 1 FROM sqlite_master WHERE type = 'trigger' AND name = ?"
-
-
-def _initialize(store: Store, location: str | Path) -> None:
-    own = _POSTGRES if _is_postgres(location) else _SQLITE
-    store.initialize((*TABLES, *_SERVICE, *own))
-
-
-def _upgrade(store: Store, location: str | Path) -> None:
-    """Make what a database of an earlier version lacks; the web's own role may not."""
-    try:
-        _initialize(store, location)
-    except LedgerError as cause:
-        msg = (
-            "this database is of an earlier version; open it once on the worker's side, with "
-            "serve work or serve verify"
-        )
-        raise LedgerError(msg) from cause
-
-
-def _absent() -> LedgerError:
-    return LedgerError("this database has no service; make one with serve init")
 
 
 def grant_web(store: Store, role: str) -> None:
@@ -220,8 +155,9 @@ def grant_web(store: Store, role: str) -> None:
         if one(execute, "SELECT 1 FROM pg_roles WHERE rolname = ?", role) is None:
             msg = f"there is no role {role!r} in the database; make it first: CREATE ROLE … LOGIN"
             raise ArgumentError(msg)
-        for table in _READ:
+        for table in ("entries", "accounts", "bindings", *_SERVICE):
             execute(f"REVOKE ALL ON {table} FROM {role}", ())
-        execute(f"GRANT SELECT ON {', '.join(_READ)} TO {role}", ())
-        for right in _WRITE:
-            execute(f"GRANT {right} TO {role}", ())
+            execute(f"GRANT SELECT ON {table} TO {role}", ())
+        for table, (_, rights) in _SERVICE.items():
+            if rights:
+                execute(f"GRANT {rights} ON {table} TO {role}", ())

@@ -14,10 +14,10 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Final, NoReturn, cast, get_args
 
-from private_ate.arguments import one_of, whole_number
-from private_ate.ledger.names import check_analyst, fold_name
-from private_ate.ledger.store import Execute, one, read_rows
-from private_ate.service.refusals import (
+from private_ate.arguments import check_analyst, fold_name, one_of, whole_number
+from private_ate.ledger.stores import Execute, insert, one, read_rows, update
+from private_ate.service.store.events import REVOKED, time_text, write_event
+from private_ate.service.vocabulary import (
     Actor,
     Conflict,
     Missing,
@@ -27,7 +27,6 @@ from private_ate.service.refusals import (
     Unauthorized,
     with_article,
 )
-from private_ate.service.store.events import REVOKED, time_text, write_event
 
 _TOKEN: Final = re.compile(r"[0-9a-f]{12}")
 _NO_TOKEN: Final = "0" * 12
@@ -84,7 +83,7 @@ def add_user(execute: Execute, name: str, role: str, actor: str, now: int) -> No
             msg = f"there is a user {known!r} already, as {with_article(held)} or revoked"
             raise Conflict(msg)
         return
-    execute("INSERT INTO service_users (name, role, created) VALUES (?, ?, ?)", (name, role, now))
+    insert(execute, "service_users", name=name, role=role, created=now)
     write_event(execute, "user", name, actor, {"role": role})
 
 
@@ -95,10 +94,9 @@ def revoke_user(execute: Execute, name: str, actor: str, now: int) -> None:
         raise Conflict(msg)
     if not name.isprintable():
         _missing("user")
-    statement = "UPDATE service_users SET revoked = ? WHERE name = ? AND revoked = 0"
-    if execute(statement, (now, name)).changed != 1:
+    if update(execute, "service_users", "name = ? AND revoked = 0", name, revoked=now) != 1:
         _missing("user")
-    execute("UPDATE service_tokens SET revoked = ? WHERE owner = ? AND revoked = 0", (now, name))
+    update(execute, "service_tokens", "owner = ? AND revoked = 0", name, revoked=now)
     execute("DELETE FROM service_sessions WHERE owner = ?", (name,))
     write_event(execute, REVOKED, name, actor)
 
@@ -113,19 +111,17 @@ def issue_token(  # one value per fact about a token
     if found is None or found[0]:
         _missing("user")
     name, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-    execute(
-        "INSERT INTO service_tokens (id, owner, secret, scope, created, expires) "
-        "VALUES (?, ?, ?, ?, ?, ?)",
-        (name, owner, _hash(secret), scope, now, now + days * DAY),
-    )
+    insert(
+        execute, "service_tokens", id=name, owner=owner, secret=_hash(secret), scope=scope,
+        created=now, expires=now + days * DAY,
+    )  # fmt: skip
     write_event(execute, "token", name, actor, {"owner": owner, "scope": scope, "days": days})
     return f"pate_{name}_{secret}"
 
 
 def revoke_token(execute: Execute, name: str, actor: str, now: int) -> None:
     """Revoke a token and the sessions that were opened with it."""
-    statement = "UPDATE service_tokens SET revoked = ? WHERE id = ? AND revoked = 0"
-    if execute(statement, (now, name)).changed != 1:
+    if update(execute, "service_tokens", "id = ? AND revoked = 0", name, revoked=now) != 1:
         _missing("token")
     execute("DELETE FROM service_sessions WHERE token = ?", (name,))
     write_event(execute, "revoke token", name, actor)
@@ -173,13 +169,9 @@ def open_session(execute: Execute, actor: Actor, now: int) -> str:
     """Return the secret of a new session; old ones are swept away."""
     secret = secrets.token_urlsafe(32)
     execute("DELETE FROM service_sessions WHERE expires <= ?", (now,))
-    execute(
-        "INSERT INTO service_sessions (secret, owner, token, scope, form, expires) "
-        "VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            _hash(secret), actor.name, actor.token, actor.scope, secrets.token_urlsafe(32),
-            now + SESSION,
-        ),
+    insert(
+        execute, "service_sessions", secret=_hash(secret), owner=actor.name, token=actor.token,
+        scope=actor.scope, form=secrets.token_urlsafe(32), expires=now + SESSION,
     )  # fmt: skip
     return secret
 

@@ -1,6 +1,7 @@
-"""HTTP: the endpoints under /v1, who asks, what goes in and out, and errors as RFC 9457 has them.
+"""The service over HTTP: endpoints for programs under /v1, and pages for browsers, without records.
 
-No module here knows a worker or opens records; an import contract says so. Alone: a limit on rates
-or sizes. Together: an endpoint in `api`, its bodies in `models`, its operation, and its row in the
-matrix of roles (tests/service/test_web_api.py).
+Pages are rendered here, escaped by construction (`report.markup`), without a script. Alone: the
+words and the order of a page. A form is a table of `layout.Field`, by which it is shown and read
+back. Together: a page or an endpoint and its operation; the navigation of a role in `layout` and
+the roles that a page requires.
 """

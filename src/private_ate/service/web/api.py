@@ -19,9 +19,10 @@ from private_ate.service.store.requests import RequestRow
 from private_ate.service.store.users import Token, User
 from private_ate.service.web.authentication import (
     CurrentActor,
+    CurrentService,
+    actor_of,
     anybody,
     health_check,
-    service_of,
 )
 from private_ate.service.web.models import (
     ApprovalBody,
@@ -50,7 +51,6 @@ from private_ate.service.web.models import (
 
 router = APIRouter(prefix="/v1")
 
-CurrentService = Annotated[Service, Depends(service_of)]
 UserName = Annotated[str, Path(pattern=r"^[^\x00-\x1f\x7f/]{1,200}$")]
 Key = Annotated[str, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
 HeadHash = Annotated[str | None, Query(pattern=r"^[0-9a-f]{64}$")]
@@ -59,17 +59,15 @@ Offset = Annotated[int, Query(ge=0, le=10**9)]
 _MOST_DUMMIES: Final = 10_000
 
 
-@router.get("/datasets")
-def datasets(actor: CurrentActor, service: CurrentService) -> list[DatasetOut]:
+@router.get("/datasets", dependencies=[Depends(actor_of)])
+def datasets(service: CurrentService) -> list[DatasetOut]:
     """List the data sets with what is left of their budgets."""
-    actor.require("analyst", "curator", "auditor")
     return [dataset_out(found, balance) for found, balance in service.datasets()]
 
 
-@router.get("/datasets/{name}")
-def dataset(name: DatasetName, actor: CurrentActor, service: CurrentService) -> DatasetOut:
+@router.get("/datasets/{name}", dependencies=[Depends(actor_of)])
+def dataset(name: DatasetName, service: CurrentService) -> DatasetOut:
     """Describe a data set: domain, size, budget, policy."""
-    actor.require("analyst", "curator", "auditor")
     return dataset_out(*service.dataset(name))
 
 
@@ -81,7 +79,6 @@ def dummy(
     rows: Annotated[int, Query(ge=2, le=_MOST_DUMMIES)] = 1000,
 ) -> Response:
     """Draw made-up data from the declared domain alone, with a known effect."""
-    actor.require("analyst", "curator", "auditor")
     return dummy_csv(service.draw_dummy(actor, name, rows))
 
 
@@ -138,7 +135,6 @@ def requests(
     offset: Offset = 0,
 ) -> list[RequestOut]:
     """List requests, the newest first: an analyst's own, or all; Link names the next ones."""
-    actor.require("analyst", "curator", "auditor")
     rows = service.requests(actor, most=limit + 1, skip=offset)
     if len(rows) > limit:
         following = f"/v1/requests?limit={limit}&offset={offset + limit}"
@@ -224,13 +220,12 @@ def revoke(name: TokenName, actor: CurrentActor, service: CurrentService) -> Res
     return Response(status_code=204)
 
 
-@router.get("/ledger/verify")
-def verify(actor: CurrentActor, service: CurrentService, head: HeadHash = None) -> VerifyOut:
+@router.get("/ledger/verify", dependencies=[Depends(actor_of)])
+def verify(service: CurrentService, head: HeadHash = None) -> VerifyOut:
     """Check both histories, and that the ledger holds a hash that somebody kept.
 
     A check holds for a minute; ``checked`` says when it was made.
     """
-    actor.require("analyst", "curator", "auditor")
     newest = visible_heads(service.store, service.clock(), 1)
     entries, end = (newest[0].entries, newest[0].hash) if newest else (0, "")
     check = service.checks.newest()

@@ -11,9 +11,8 @@ import logging
 import re
 import secrets
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -23,8 +22,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from private_ate._version import VERSION
 from private_ate.errors import PrivateAteError
 from private_ate.service.operations import Service
-from private_ate.service.pages import analyst, curator, layout, policies, users
-from private_ate.service.refusals import ServiceRefusal
+from private_ate.service.vocabulary import ServiceRefusal
+from private_ate.service.web import analyst, curator, layout, users
 from private_ate.service.web.api import router
 from private_ate.service.web.authentication import WebSettings
 from private_ate.service.web.models import Problem
@@ -73,7 +72,7 @@ def make_app(service: Service, settings: WebSettings | None = None) -> FastAPI:
     chosen = settings or WebSettings()
     app.state.service, app.state.settings = service, chosen
     app.include_router(router)
-    for pages in (layout, analyst, curator, users, policies):
+    for pages in (layout, analyst, curator, users):
         app.include_router(pages.router)
     add_handlers(app, layout.error_page)
     app.add_middleware(
@@ -125,21 +124,16 @@ def problem(
 def add_handlers(app: FastAPI, page: Callable[[Request, int, str], Response]) -> None:
     """Turn every foreseen error into a problem, or into a page where a person asked."""
 
-    def handle(kind: type[Exception], word: Callable[[Any], _Answer]) -> None:
-        async def respond(request: Request, error: Exception) -> Response:
-            found = word(error)
-            if found.status == HTTPStatus.METHOD_NOT_ALLOWED:
-                found.headers["Allow"] = _allowed(app, request.url.path)
-            if not request.url.path.startswith("/v1"):
-                return page(request, found.status, found.detail)
-            return problem(found.status, found.code, found.detail, headers=found.headers)
+    async def respond(request: Request, error: Exception) -> Response:
+        status, code, detail, headers = _answer(error)
+        if status == HTTPStatus.METHOD_NOT_ALLOWED:
+            headers["Allow"] = _allowed(app, request.url.path)
+        if not request.url.path.startswith("/v1"):
+            return page(request, status, detail)
+        return problem(status, code, detail, headers=headers)
 
+    for kind in (PrivateAteError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, respond)
-
-    handle(ServiceRefusal, _refused)
-    handle(PrivateAteError, _known)
-    handle(RequestValidationError, _invalid)
-    handle(HTTPException, _other)
 
 
 def _allowed(app: FastAPI, path: str) -> str:
@@ -151,46 +145,30 @@ def _allowed(app: FastAPI, path: str) -> str:
     return ", ".join(sorted(known))
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """An error as it is shown."""
-
-    status: int
-    code: str
-    detail: str
-    headers: dict[str, str] = field(default_factory=dict)
-
-
-def _refused(error: ServiceRefusal) -> _Answer:
-    headers = {}
-    if error.status == HTTPStatus.UNAUTHORIZED:
-        headers["WWW-Authenticate"] = "Bearer"
-    if error.code in ("not-ready", "too-many"):
-        headers["Retry-After"] = "1"
-    return _Answer(error.status, error.code, str(error), headers)
-
-
-def _known(error: PrivateAteError) -> _Answer:
-    if error.code in _TELLING:
-        return _Answer(400, error.code, str(error))
-    if error.code == "budget":
-        return _Answer(409, error.code, str(error))
-    log.error("the store refused: %s", error.code)
-    return _Answer(503, "unavailable", _UNUSABLE, {"Retry-After": "5"})
-
-
-def _invalid(error: RequestValidationError) -> _Answer:
-    """Name the fields that are wrong; what they hold is never quoted."""
-    places = sorted(
-        {".".join(str(part)[:40] for part in found["loc"][:3]) for found in error.errors()}
-    )
-    return _Answer(422, "invalid", f"cannot be used: {', '.join(places[:5])}; see /openapi.json")
-
-
-def _other(error: HTTPException) -> _Answer:
-    phrase = HTTPStatus(error.status_code).phrase.lower()
-    detail = f"{phrase}; see /openapi.json"
-    return _Answer(error.status_code, "http", detail, dict(error.headers or {}))
+def _answer(error: Exception) -> tuple[int, str, str, dict[str, str]]:
+    """Return the status, the code, the sentence and the headers of an error as it is shown."""
+    if isinstance(error, ServiceRefusal):
+        headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else {}
+        if error.code in ("not-ready", "too-many"):
+            headers["Retry-After"] = "1"
+        return error.status, error.code, str(error), headers
+    if isinstance(error, PrivateAteError):
+        if error.code in _TELLING:
+            return 400, error.code, str(error), {}
+        if error.code == "budget":
+            return 409, error.code, str(error), {}
+        log.error("the store refused: %s", error.code)
+        return 503, "unavailable", _UNUSABLE, {"Retry-After": "5"}
+    if isinstance(error, RequestValidationError):
+        # The fields that are wrong are named; what they hold is never quoted.
+        places = sorted(
+            {".".join(str(part)[:40] for part in found["loc"][:3]) for found in error.errors()}
+        )
+        detail = f"cannot be used: {', '.join(places[:5])}; see /openapi.json"
+        return 422, "invalid", detail, {}
+    found = cast("HTTPException", error)
+    phrase = HTTPStatus(found.status_code).phrase.lower()
+    return found.status_code, "http", f"{phrase}; see /openapi.json", dict(found.headers or {})
 
 
 class Guard:

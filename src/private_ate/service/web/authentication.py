@@ -14,16 +14,16 @@ import hmac
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Protocol, cast
+from typing import Annotated, Final, cast
 from urllib.parse import parse_qs
 
 from fastapi import Depends, Request, Response
 
-from private_ate.ledger.store import Store
-from private_ate.service.refusals import Actor, Forbidden, Session, TooMany, Unauthorized
+from private_ate.service.operations import Service
 from private_ate.service.store.users import SESSION, find_session, find_user, read_token
+from private_ate.service.vocabulary import Actor, Forbidden, Session, TooMany, Unauthorized
 
 log = logging.getLogger("private_ate.service.web")
 
@@ -86,16 +86,9 @@ class WebSettings:
         return self.origin.startswith("https://")
 
 
-class Backend(Protocol):
-    """What is asked of a service to know who asks: its store, and what time it is."""
-
-    store: Store
-    clock: Callable[[], int]
-
-
-def service_of(request: Request) -> Any:  # noqa: ANN401  # Service, which need not be known here
+def service_of(request: Request) -> Service:
     """Return the service of the application."""
-    return request.app.state.service
+    return cast("Service", request.app.state.service)
 
 
 def settings_of(request: Request) -> WebSettings:
@@ -105,7 +98,7 @@ def settings_of(request: Request) -> WebSettings:
 
 def actor_of(request: Request) -> Actor:
     """Return who asks, by token or by a trusted proxy; others wait before they try again."""
-    settings, service = settings_of(request), cast("Backend", service_of(request))
+    settings, service = settings_of(request), service_of(request)
     mark, _, token = request.headers.get("authorization", "").partition(" ")
     try:
         with service.store.snapshot() as execute:
@@ -175,12 +168,14 @@ def session_of(request: Request) -> Session:
     A proxy says who it is with every request, so nothing is kept for it; the text of its forms
     follows from the shared secret.
     """
-    service, settings = cast("Backend", service_of(request)), settings_of(request)
+    service, settings = service_of(request), settings_of(request)
     name = trusted_user(request)
     secret = request.cookies.get(cookie_name(request), "")
     with service.store.snapshot() as execute:
         if name:
-            found: Session | None = Session(find_user(execute, name), _form_text(settings, name))
+            key = settings.proxy.secret.encode()
+            text = hmac.new(key, f"form of {name}".encode(), hashlib.sha256).hexdigest()
+            found: Session | None = Session(find_user(execute, name), text)
         else:
             found = find_session(execute, secret, service.clock()) if secret else None
     if found is None:
@@ -188,11 +183,6 @@ def session_of(request: Request) -> Session:
         raise Unauthorized(msg)
     settings.users.take(found.actor.name)
     return found
-
-
-def _form_text(settings: WebSettings, name: str) -> str:
-    key = settings.proxy.secret.encode()
-    return hmac.new(key, f"form of {name}".encode(), hashlib.sha256).hexdigest()
 
 
 async def read_form(request: Request) -> Mapping[str, str]:
@@ -237,7 +227,26 @@ def set_cookie(request: Request, response: Response, secret: str) -> None:
     )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A page that is asked for: whose browser asks, and which service."""
+
+    session: Session
+    service: Service
+
+    @property
+    def actor(self) -> Actor:
+        """Who asks."""
+        return self.session.actor
+
+
+def visit_of(request: Request, session: Annotated[Session, Depends(session_of)]) -> Visit:
+    """Return who asks for a page, and of which service."""
+    return Visit(session, service_of(request))
+
+
 CurrentActor = Annotated[Actor, Depends(actor_of)]
-CurrentSession = Annotated[Session, Depends(session_of)]
+CurrentService = Annotated[Service, Depends(service_of)]
+CurrentVisit = Annotated[Visit, Depends(visit_of)]
 SubmittedForm = Annotated[Mapping[str, str], Depends(filled_form)]
 UncheckedForm = Annotated[Mapping[str, str], Depends(read_form)]

@@ -22,12 +22,11 @@ from private_ate.domain import Domain
 from private_ate.ledger.chain import Entry
 from private_ate.parameters import Design, Estimand, Target
 from private_ate.privacy.levels import Level
-from private_ate.release import Release
+from private_ate.release.release import Release
 from private_ate.report.markup import STYLE
-from private_ate.service.policy import Budget, Dataset, Policy
-from private_ate.service.question import LONGEST_PURPOSE, Question
-from private_ate.service.refusals import Role, Scope
+from private_ate.service.policy import LONGEST_PURPOSE, Budget, Dataset, Policy, Question
 from private_ate.service.store.events import Event
+from private_ate.service.vocabulary import Role, Scope
 
 _WORD = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 DatasetName = Annotated[str, Path(pattern=_WORD)]

@@ -1,5 +1,0 @@
-"""Effects on several outcomes at label level: a run for each, drawn together at the choke point.
-
-One module. Who may be compared may be changed alone; what runs draw together changes with
-`privacy.joint_noise` and docs/proofs/outcomes.md. The method `blocks` releases outcomes by itself.
-"""
