@@ -351,14 +351,14 @@ MUTANTS = (
     ),
     Mutant(
         "the label planner forgets rows per person",
-        "methods/calibrated/predict.py",
+        "methods/calibrated/method.py",
         "rule.rows * kept * point.cap * unit",
         "kept * point.cap * unit",
         "tests/unit/test_plan_predictions.py",
     ),
     Mutant(
         "the label planner chooses a cap for one row per person",
-        "methods/calibrated/predict.py",
+        "methods/calibrated/method.py",
         "budget.noise_variance / more, weighed",
         "budget.noise_variance / more / request.rows_per_person**2, weighed",
         "tests/unit/test_plan_predictions.py",

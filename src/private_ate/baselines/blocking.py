@@ -28,7 +28,7 @@ from private_ate.baselines.steps import (
 from private_ate.effects.estimate import Estimate, Quantity
 from private_ate.errors import ArgumentError
 from private_ate.methods.composition import options_of
-from private_ate.models.folds import Total, by_chunks
+from private_ate.models.folds import by_chunks
 from private_ate.models.private_score import Scaling, ScoreObjective, release_scaling
 from private_ate.parameters import Estimand
 from private_ate.privacy.noise import Noise
@@ -269,11 +269,11 @@ def release_strata(study: Study, strata: Strata, noise: Noise, *, epsilon: Fract
     bits = noise_bits(1, epsilon / 2)
 
     def released(step: str, sensitivity: int, values: Callable[[Block], Floats]) -> float:
-        def kernel(block: Block) -> Total:
+        def kernel(block: Block) -> int:
             steps = np.rint(values(block) * block.shares * float(1 << bits))
-            return Total(int(steps.astype(np.int64).sum()))
+            return int(steps.astype(np.int64).sum())
 
-        total = study.fold(by_chunks(kernel), title="score").steps
+        total = study.fold(by_chunks(kernel), title="score")
         (noisy,) = noise.laplace(
             step, [total], sensitivity=sensitivity << bits, epsilon=epsilon / 2
         )

@@ -47,7 +47,7 @@ from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS, weighted_sum
 from private_ate.request import Request
 from private_ate.settings import ABSENT, Absent, SplitSizes
-from private_ate.study import Block, MatchingStudy
+from private_ate.study import Added, Block, MatchingStudy
 
 __all__ = [
     "DoublyRobustOptions",
@@ -109,14 +109,11 @@ class DoublyRobustOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreSums:
+class ScoreSums(Added):
     """Sums of the doubly robust scores and of their squares, in exact grid steps."""
 
     scores: int
     squares: int
-
-    def __add__(self, other: ScoreSums) -> ScoreSums:
-        return ScoreSums(self.scores + other.scores, self.squares + other.squares)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_BITS
 from private_ate.request import Request
 from private_ate.settings import ABSENT, Absent
-from private_ate.study import Block, MatchingStudy
+from private_ate.study import Added, Block, MatchingStudy
 
 __all__ = [
     "Cells",
@@ -78,14 +78,11 @@ class SmoothMatchingOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class Cells(Added):
     """Counts and outcome sums by cell and arm (control, treated), each of shape (cells, 2)."""
 
     counts: Integers
     sums: Integers
-
-    def __add__(self, other: Cells) -> Cells:
-        return Cells(self.counts + other.counts, self.sums + other.sums)
 
 
 @dataclass(frozen=True, slots=True)

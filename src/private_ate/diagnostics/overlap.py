@@ -14,7 +14,7 @@ from private_ate.domain import Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.models.propensity import PropensityModel, fit_propensity
 from private_ate.release.public_facts import ArmOverlap, Overlap
-from private_ate.study import Block, Study
+from private_ate.study import Added, Block, Study
 
 __all__ = ["bin_scores", "count_arm_overlap", "count_overlap", "describe_overlap"]
 
@@ -65,43 +65,32 @@ def bin_scores(study: Study, coefficients: npt.NDArray[np.float64]) -> Overlap:
 def count_arm_overlap(study: Study, model: PropensityModel) -> ArmOverlap:
     """Count units of every arm by the probability of each, in equal bins."""
     labels = study.domain.treatment.coded
-    counts = study.fold(_arm_binning(model), title="overlap").values
+    counts = study.fold(_arm_binning(model), title="overlap")
     return ArmOverlap(
         labels, tuple(tuple(tuple(map(int, bins)) for bins in arms) for arms in counts)
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _ArmCounts:
-    """Counts by score, arm and bin, shape (K, K, bins); adds up over blocks."""
+def _arm_binning(model: PropensityModel) -> Callable[[Block], npt.NDArray[np.int64]]:
+    """Return a kernel that counts by score, arm and bin, shape (K, K, bins)."""
 
-    values: npt.NDArray[np.int64]
-
-    def __add__(self, other: _ArmCounts) -> _ArmCounts:
-        return _ArmCounts(self.values + other.values)
-
-
-def _arm_binning(model: PropensityModel) -> Callable[[Block], _ArmCounts]:
-    def kernel(block: Block) -> _ArmCounts:
+    def kernel(block: Block) -> npt.NDArray[np.int64]:
         arms = model.arms
         chances = model.probabilities(block.covariates)
         bins = np.minimum((chances * _BINS).astype(np.int64), _BINS - 1)
         places = block.arm.astype(np.int64)[:, None] * _BINS + bins
         counts = [np.bincount(column, minlength=arms * _BINS) for column in places.T]
-        return _ArmCounts(np.array(counts, dtype=np.int64).reshape(arms, arms, _BINS))
+        return np.array(counts, dtype=np.int64).reshape(arms, arms, _BINS)
 
     return kernel
 
 
 @dataclass(frozen=True, slots=True)
-class _Counts:
+class _Counts(Added):
     """Counts per bin of either arm; adds up over blocks."""
 
     treated: npt.NDArray[np.int64]
     control: npt.NDArray[np.int64]
-
-    def __add__(self, other: _Counts) -> _Counts:
-        return _Counts(self.treated + other.treated, self.control + other.control)
 
 
 def _binning(coefficients: npt.NDArray[np.float64]) -> Callable[[Block], _Counts]:

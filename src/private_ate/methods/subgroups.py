@@ -375,8 +375,8 @@ def _sampling(
     means = [weight / subgroup.units for weight, subgroup in zip(sums, used, strict=True)]
     largest = max(one.largest * of / mean for one, of in zip(found, means, strict=True))
     shares = [weight / sum(sums) for weight in sums]
-    worth = _by_arm([one.worth for one in found], _effective(shares))
-    return replace(found[0], largest=largest, worth=worth)
+    effective = _by_arm([one.worth for one in found], _effective(shares))
+    return replace(found[0], largest=largest, worth=effective)
 
 
 def _budget(first: _Merged, request: Request) -> dict[str, float]:

@@ -11,15 +11,15 @@ import numpy as np
 from private_ate.arrays import Floats
 from private_ate.domain.column_types import WEIGHTED
 from private_ate.effects.estimate import Quantity
-from private_ate.methods.calibrated.design import Sums, arm_meant
+from private_ate.methods.calibrated.design import arm_meant
 from private_ate.methods.calibrated.settings import (
     CalibratedArmsSettings,
     CalibratedSettings,
     SamplingNote,
 )
 from private_ate.methods.calibrated.weights import PublicWeights
-from private_ate.methods.public_arms import ArmBalance, note_few_units, pair_model, warn_of_overlap
-from private_ate.models.propensity import fit_propensity
+from private_ate.methods.public_arms import ArmBalance, note_few_units, warn_of_overlap
+from private_ate.models.propensity import PropensityModel, fit_propensity
 from private_ate.privacy.noise import Noise
 from private_ate.release.intervals import noise_half_width
 from private_ate.request import Request
@@ -136,7 +136,7 @@ def warnings_of(public: MatchingStudy, weights: PublicWeights, request: Request)
         sizes = tuple(max(round(arm.problem.effective), 1) for arm in weights.arms)
         balance = replace(balance, sizes=sizes)
     if len(weights.arms) == 2:
-        model = pair_model(weights.arms[1].problem.features.coefficients)
+        model = PropensityModel.from_coordinates(weights.arms[1].problem.features.coefficients, 2)
     else:
         model = fit_propensity(public, 1.0 / public.size)
     among = None if request.among is None else balance.labels.index(request.among)
@@ -159,7 +159,7 @@ def _scarce_arms(
     among = arm_meant(public, request)
     is_shared = maps[0] is maps[1]  # of two arms, learnt for the second
 
-    def kernel(block: Block) -> Sums[Floats]:
+    def kernel(block: Block) -> Floats:
         meant = np.ones(block.arm.size) if among is None else (block.arm == among).astype(float)
         if request.estimand == "ato":
             chance = maps[1].probability(block.covariates)
@@ -168,9 +168,9 @@ def _scarce_arms(
             one.rare_shares(block.covariates, own=code > 0 or not is_shared)
             for code, one in enumerate(maps)
         ]
-        return Sums((np.array([meant.sum(), *(meant @ share for share in shares)]),))
+        return np.array([meant.sum(), *(meant @ share for share in shares)])
 
-    everyone, *scarce = public.fold(kernel, title="overlap").of[0].tolist()
+    everyone, *scarce = public.fold(kernel, title="overlap").tolist()
     return tuple(share / max(everyone, 1e-9) for share in scarce)
 
 

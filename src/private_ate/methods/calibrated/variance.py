@@ -15,9 +15,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.arrays import Floats
+from private_ate.arrays import Floats, Integers
 from private_ate.methods.calibrated.clipping import OutcomeRange, outcomes_of
-from private_ate.methods.calibrated.design import Design, Sums, members_of
+from private_ate.methods.calibrated.design import Design, members_of
 from private_ate.privacy.distributions import sum_noise
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import linf_log_density
@@ -155,7 +155,7 @@ def release_pair_variance(
     docs/proofs/calibrated.md.
     """
     kernel = _pair_kernel(design, kept, study.domain.outcome.missing)
-    totals, pairs = (one.of for one in study.fold(kernel, title="variance").of)
+    totals, pairs = study.fold(kernel, title="variance").tolist()
     equal = [Fraction(design.rows, arm.members) for arm in design.arms]
     # Python integers: (n/m)² may leave 64 bits, and sums of products certainly do.
     weights = [round(weight**2 * (1 << WEIGHT_BITS)) for weight in equal]
@@ -182,7 +182,7 @@ def release_pair_variance(
 
 def _pair_kernel(
     design: Design, kept: OutcomeRange, missing: str | float | None
-) -> Callable[[Block], Sums[Sums[int]]]:
+) -> Callable[[Block], Integers]:
     """Return a kernel that pairs like rows of each arm within a block; an odd row has no pair.
 
     It returns of every arm the sum of squared differences, and the number of pairs.
@@ -191,7 +191,7 @@ def _pair_kernel(
 
     features = design.arms[-1].features
 
-    def kernel(block: Block) -> Sums[Sums[int]]:
+    def kernel(block: Block) -> Integers:
         centred = kept.centre(outcomes_of(block))
         # Where who lacks an outcome is private, pairs are made of all rows.
         seen = np.ones(block.arm.size, dtype=np.bool_)
@@ -205,7 +205,7 @@ def _pair_kernel(
             squares = squared_differences(centred[first], centred[second])
             totals.append(int((squares * (seen[first] & seen[second])).sum()))
             pairs.append(int(second.size))
-        return Sums((Sums(tuple(totals)), Sums(tuple(pairs))))
+        return np.array([totals, pairs], dtype=np.int64)
 
     return kernel
 
