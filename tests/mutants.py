@@ -232,7 +232,7 @@ MUTANTS = (
     ),
     Mutant(
         "a baseline's rounding is not paid for",
-        "baselines/perturbation.py",
+        "baselines/steps.py",
         "math.ceil(Fraction(sensitivity) / grid) + math.isqrt(size) + 1",
         "math.ceil(Fraction(sensitivity) / grid)",
         "tests/attacks/test_rounding.py",
@@ -240,8 +240,8 @@ MUTANTS = (
     Mutant(
         "all rows are weighted twice at the price of one half",
         "baselines/ipw.py",
-        "return _Stages(rows, rows, half, half)",
-        'return _Stages(rows, rows, replace(whole, part="a"), replace(whole, part="b"))',
+        "return (rows, half), (rows, half)",
+        'return (rows, replace(whole, part="a")), (rows, replace(whole, part="b"))',
         "tests/baselines/test_direct_methods.py",
     ),
     Mutant(

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from private_ate.api import METHODS, estimate_study
 from private_ate.audit.replay import Recording, broken_promises
+from private_ate.baselines.blocking import Strata, release_cells, release_strata
 from private_ate.baselines.privsyn import dependence
 from private_ate.baselines.smooth_matching import cell_kernel, cells_of
-from private_ate.baselines.strata import Strata, release_cells, release_strata
 from private_ate.baselines.synthesis.records import RecordCoding
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
@@ -177,7 +177,7 @@ STEPS = {
         study, noise, epsilon=LARGE_EPSILON, changes=1, stretch=4.0
     ),
     "cells": lambda study, noise: release_cells(
-        study, STRATA, noise, count_epsilon=Fraction(1), sum_epsilon=Fraction(1), changes=1
+        study, STRATA, noise, count_epsilon=Fraction(1), sum_epsilon=Fraction(1)
     ),
     "arms": lambda study, noise: release_counts(blocks_run(study, noise), Fraction(1)),
     "compared": lambda study, noise: compare_arms_as_they_are(
@@ -185,9 +185,7 @@ STEPS = {
         Counts(np.array([[5e8, 5e8]]), 1.0),
         PlainShares(Fraction(0), Fraction(1, 3), Fraction(1, 3)),
     ),
-    "strata": lambda study, noise: release_strata(
-        study, STRATA, noise, epsilon=LARGE_EPSILON, changes=1
-    ),
+    "strata": lambda study, noise: release_strata(study, STRATA, noise, epsilon=LARGE_EPSILON),
 }
 
 
