@@ -224,7 +224,7 @@ def estimate_ate(  # noqa: PLR0913  # one keyword per question that a user answe
     else:
         known = resolve_domain(domain, treatment, outcome, weights)
     request = among_arm(request, known.treatment, among)
-    chosen = method_for(request.method, request, known.treatment.size)
+    chosen = method_for(request.method, request)
     request = with_deviations(request, outcome_sd, known, chosen)
     on_cluster = request.engine == "spark" or is_spark_frame(data)
     if request.engine == "local" and on_cluster:
