@@ -17,15 +17,7 @@ from private_ate.errors import SchemaError
 from private_ate.models.propensity import PropensityModel, log_odds
 from private_ate.parameters import Estimand
 from private_ate.release.metadata import Pair
-from private_ate.study import (
-    Added,
-    ArmSizes,
-    Block,
-    MatchingStudy,
-    Rows,
-    RowWeights,
-    Study,
-)
+from private_ate.study import Added, ArmSizes, Block, MatchingStudy, Rows, RowWeights, Study
 
 __all__ = [
     "ArmBalance", "FoundArms", "count_arms", "found_arms", "greatest_over_pairs", "measure_arms",
@@ -314,11 +306,11 @@ def _alone(
     public: Rows, model: PropensityModel, balance: ArmBalance, among: int | None
 ) -> list[str]:
     """Name arms that have nobody where many of those are whom they stand for."""
-    counts = public.fold(_count_scores(model, among), title="overlap")
+    members, others = public.fold(_count_scores(model, among), title="overlap")
     is_pair = len(balance.labels) == 2
     found = []
     for arm, label in enumerate(balance.labels):
-        share = _share_beyond(counts.others[arm], counts.members[arm])
+        share = _share_beyond(others[arm], members[arm])
         # Of two alike samples 2/(m + 1) of one lie beyond the m units of the other.
         if arm == among or share <= max(_MOST_ALONE, 6 / (balance.sizes[arm] + 1)):
             continue
@@ -340,16 +332,13 @@ def _share_beyond(whom: Integers, members: Integers) -> float:
     return 1 - inside / max(int(whom.sum()), 1)
 
 
-@dataclass(frozen=True, slots=True)
-class _ScoreCounts(Added):
-    """By bin of each arm's score: its members, and those whom it stands for; shape (K, bins)."""
+def _count_scores(model: PropensityModel, among: int | None) -> Callable[[Block], Integers]:
+    """Return a kernel that counts units by bin of each arm's score, shape (2, K, bins).
 
-    members: Integers
-    others: Integers
+    First the arm's members, then those whom it stands for.
+    """
 
-
-def _count_scores(model: PropensityModel, among: int | None) -> Callable[[Block], _ScoreCounts]:
-    def kernel(block: Block) -> _ScoreCounts:
+    def kernel(block: Block) -> Integers:
         linear = model.predictors(block.covariates)
         counts = np.zeros((2, model.arms, _BINS), dtype=np.int64)
         for arm in range(model.arms):
@@ -359,6 +348,6 @@ def _count_scores(model: PropensityModel, among: int | None) -> Callable[[Block]
             whom = ~inside if among is None else block.arm == among
             counts[0, arm] = np.bincount(score_bin[inside], minlength=_BINS)
             counts[1, arm] = np.bincount(score_bin[whom], minlength=_BINS)
-        return _ScoreCounts(counts[0], counts[1])
+        return counts
 
     return kernel
