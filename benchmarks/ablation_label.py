@@ -14,10 +14,10 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from accuracy import differences
-from families import Study
 
 from private_ate import estimate_ate
+from private_ate.experiments.families import Study
+from private_ate.experiments.references import plain_contrasts, records_of
 from private_ate.methods.calibrated import features, pairing, variance, weights
 from private_ate.methods.calibrated import method as calibrated
 from private_ate.models import boosting
@@ -121,7 +121,7 @@ def add(line: Any, study: Study, epsilon: float, seed: int) -> None:
     reference = str(study.domain.treatment.coded[0])
     pairs = [pair for pair in study.contrasts if pair[1] == reference]
     labels = [str(label) for label in study.domain.treatment.coded]
-    plain = dict(zip(study.contrasts, differences(study)[0], strict=True))
+    plain = dict(zip(study.contrasts, plain_contrasts(records_of(study))[0], strict=True))
     for draw in range(RELEASES.get(study.frame.height, 2)):
         found = _release(study, epsilon, 1000 * seed + draw)
         errors = [

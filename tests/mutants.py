@@ -232,7 +232,7 @@ MUTANTS = (
     ),
     Mutant(
         "a baseline's rounding is not paid for",
-        "baselines/perturbation.py",
+        "baselines/steps.py",
         "math.ceil(Fraction(sensitivity) / grid) + math.isqrt(size) + 1",
         "math.ceil(Fraction(sensitivity) / grid)",
         "tests/attacks/test_rounding.py",
@@ -240,8 +240,8 @@ MUTANTS = (
     Mutant(
         "all rows are weighted twice at the price of one half",
         "baselines/ipw.py",
-        "return _Stages(rows, rows, half, half)",
-        'return _Stages(rows, rows, replace(whole, part="a"), replace(whole, part="b"))',
+        "return (rows, half), (rows, half)",
+        'return (rows, replace(whole, part="a")), (rows, replace(whole, part="b"))',
         "tests/baselines/test_direct_methods.py",
     ),
     Mutant(
@@ -590,7 +590,7 @@ MUTANTS = (
     Mutant(
         "a row that changes arm or subgroup is counted as one move",
         "methods/blocks/compare.py",
-        "moves = changes if forms.count == 1 else 2 * changes * (1 + subgroups.overall)",
+        "moves = changes if forms.count == 1 else 2 * changes * (1 + run.subgroups.overall)",
         "moves = changes",
         "tests/properties/test_blocks_replay.py",
     ),

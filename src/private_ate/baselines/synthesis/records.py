@@ -19,7 +19,7 @@ import numpy as np
 
 from private_ate.arguments import one_of, real_number, settle, whole_number
 from private_ate.arrays import Integers
-from private_ate.baselines.perturbation import require_positive_delta
+from private_ate.baselines.steps import require_positive_delta
 from private_ate.domain import Categories, Domain
 from private_ate.engines.local import LocalStudy
 from private_ate.models.propensity import fit_propensity
