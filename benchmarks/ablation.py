@@ -31,10 +31,10 @@ from unittest.mock import patch
 
 import ablation_label as label
 import numpy as np
-from accuracy import differences
-from families import Study, make_study
 
 from private_ate import BlocksOptions, estimate_ate
+from private_ate.experiments.families import Study, make_study
+from private_ate.experiments.references import plain_contrasts, records_of
 from private_ate.methods.blocks import centres
 from private_ate.methods.blocks import inside as block_model
 from private_ate.methods.blocks import method as blocks
@@ -188,7 +188,7 @@ def add(line: Line, study: Study, found: Cut, part: str) -> None:
     options = found.rule.boxes(found.table)
     reference = str(study.domain.treatment.coded[0])
     pairs = [pair for pair in study.contrasts if pair[1] == reference]
-    plain = dict(zip(study.contrasts, differences(study)[0], strict=True))
+    plain = dict(zip(study.contrasts, plain_contrasts(records_of(study))[0], strict=True))
     for place, pair in enumerate(pairs):
         truth = study.contrasts[pair]
         unit = study.unit / width

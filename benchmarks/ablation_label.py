@@ -14,11 +14,11 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from accuracy import differences
-from families import Study
 
 from private_ate import estimate_ate
-from private_ate.methods.calibrated import evidence, features, pairing, variance, weights
+from private_ate.experiments.families import Study
+from private_ate.experiments.references import plain_contrasts, records_of
+from private_ate.methods.calibrated import features, pairing, variance, weights
 from private_ate.methods.calibrated import method as calibrated
 from private_ate.models import boosting
 
@@ -61,12 +61,12 @@ def _neighbours_along_score(kept, covariates, rows):
     return order[0 : rows.size - 1 : 2], order[1::2]
 
 
-_EIGH, _HOLD_OUT = features.eigh, evidence._hold_out
+_EIGH, _HOLD_OUT = features.eigh, features._hold_out
 PARTS: dict[str, tuple[object, str, Any]] = {
     "evidence": (features, "evidence_of", lambda *_: 0.0),
-    "held-out spline": (evidence, "_hold_out", _held_out(1)),
-    "held-out products": (evidence, "_hold_out", _held_out(2)),
-    "held-out trees": (evidence, "_hold_out", _held_out(3)),
+    "held-out spline": (features, "_hold_out", _held_out(1)),
+    "held-out products": (features, "_hold_out", _held_out(2)),
+    "held-out trees": (features, "_hold_out", _held_out(3)),
     "blind share": (features, "BLIND", 0.0),
     "chance": (features, "_CHANCE", 0.0),
     "products": (features, "_PRODUCTS", 0.0),
@@ -99,7 +99,7 @@ def without(part: str) -> Iterator[None]:
 
 
 def _remembered(learn: Callable[..., object], part: str) -> Callable[..., object]:
-    changed = part if PARTS.get(part, (None,))[0] is evidence or part == "evidence" else ""
+    changed = part if part == "evidence" or part.startswith("held-out") else ""
 
     def remembered(columns, target, *more):
         shown = columns[:64].tobytes(), columns.shape, columns.strides, target.tobytes()
@@ -121,7 +121,7 @@ def add(line: Any, study: Study, epsilon: float, seed: int) -> None:
     reference = str(study.domain.treatment.coded[0])
     pairs = [pair for pair in study.contrasts if pair[1] == reference]
     labels = [str(label) for label in study.domain.treatment.coded]
-    plain = dict(zip(study.contrasts, differences(study)[0], strict=True))
+    plain = dict(zip(study.contrasts, plain_contrasts(records_of(study))[0], strict=True))
     for draw in range(RELEASES.get(study.frame.height, 2)):
         found = _release(study, epsilon, 1000 * seed + draw)
         errors = [

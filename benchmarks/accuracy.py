@@ -1,12 +1,12 @@
 """Error and coverage of the defaults of both levels beside boosted AIPW without privacy.
 
-A line for each family (`families.py`), size, ε and level. Errors, biases and half-widths are in
-units of the true effect (studies without confounding: of the outcome's standard deviation). ``bias
-left`` is the share of the bias of a plain difference that an estimate keeps; ``absurd`` counts
-releases that are off by more than three units; ``hears shapes`` and ``hears overlap`` are shares of
-releases that say so. The reference is a cross-fitted AIPW with scikit-learn's
-HistGradientBoosting (60 rounds of trees with 8 leaves, five folds, chances clipped to .02); for
-studies without confounding it is the difference of means.
+A line for each family of `private_ate.experiments.families`, size, ε and level. Errors, biases and
+half-widths are in units of the true effect (studies without confounding: of the outcome's standard
+deviation). ``bias left`` is the share of the bias of a plain difference that an estimate keeps;
+``absurd`` counts releases that are off by more than three units; ``hears shapes`` and ``hears
+overlap`` are shares of releases that say so. The reference is a cross-fitted AIPW with
+scikit-learn's HistGradientBoosting (60 rounds of trees with 8 leaves, five folds, chances clipped
+to .02); for studies without confounding it is the difference of means.
 
 Every study is fresh. The part of a release that is free of noise is computed once per study and the
 noise is drawn again and again: the weights' features at label level, the block effects of one
@@ -21,19 +21,23 @@ from __future__ import annotations
 import argparse
 import csv
 import itertools
-import math
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from families import FAMILIES, Study, make_study
+from threadpoolctl import threadpool_limits
 
 from private_ate import estimate_ate
+from private_ate.experiments.families import FAMILIES, Study, make_study
+from private_ate.experiments.references import (
+    boosted_contrasts,
+    plain_contrasts,
+    records_of,
+)
 from private_ate.methods.blocks import method as blocks
 from private_ate.methods.calibrated import method as calibrated
 
-NORMAL = 1.959964
 ABSURD = 3.0
 FREE_DRAWS = 4  # times as many at sample level, where they take next to no time
 
@@ -111,8 +115,12 @@ def lines(
     tallies, reference = {key: Tally() for key in grid}, Tally()
     for seed in range(asked.first_seed, asked.first_seed + studies):
         study = make_study(family, size, asked.dimension, None, seed)
-        naive = differences(study)
-        effects, halves = naive if family.startswith("quiet-") else boosted_aipw(study)
+        records = records_of(study)
+        naive = plain_contrasts(records)
+        effects, halves = naive
+        if not family.startswith("quiet-"):
+            with threadpool_limits(1):  # threads that wait for each other take time
+                effects, halves = boosted_contrasts(records, study.probability)
         truth, unit = np.array(list(study.contrasts.values())), study.unit
         away = (naive[0] - truth) / unit
         reference.add(((effects - truth) / unit)[None], (halves / unit)[None], away)
@@ -172,64 +180,6 @@ def release_many(
             low, high = release.interval
             tally.overlap_covered.append(low <= study.effects["ato"] <= high)
     tally.add(np.array(errors), np.array(halves), away)
-
-
-# Without privacy.
-
-
-def columns_of(study: Study) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return covariates (n, d), arms as codes and outcomes."""
-    domain, frame = study.domain, study.frame
-    labels = [str(label) for label in domain.treatment.coded]
-    arms = np.array([labels.index(str(value)) for value in frame[domain.treatment.column]])
-    return frame.select(domain.covariates.keys()).to_numpy(), arms, frame["y"].to_numpy()
-
-
-def pairs_of(study: Study) -> list[tuple[int, int]]:
-    labels = [str(label) for label in study.domain.treatment.coded]
-    return [(labels.index(arm), labels.index(against)) for arm, against in study.contrasts]
-
-
-def differences(study: Study) -> tuple[np.ndarray, np.ndarray]:
-    """Return plain differences of means of all pairs of arms, and half-widths."""
-    _, arms, outcome = columns_of(study)
-    count = len(study.domain.treatment.coded)
-    groups = [outcome[arms == arm] for arm in range(count)]
-    means = np.array([group.mean() for group in groups])
-    errors = np.array([group.var(ddof=1) / group.size for group in groups])
-    pairs = pairs_of(study)
-    return (
-        np.array([means[arm] - means[against] for arm, against in pairs]),
-        NORMAL * np.sqrt([errors[arm] + errors[against] for arm, against in pairs]),
-    )
-
-
-def boosted_aipw(study: Study, folds: int = 5) -> tuple[np.ndarray, np.ndarray]:
-    """Return cross-fitted AIPW contrasts of all pairs of arms, and half-widths."""
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-    from threadpoolctl import threadpool_limits
-
-    small = {"max_iter": 60, "max_leaf_nodes": 8, "random_state": 1}
-    covariates, arms, outcome = columns_of(study)
-    count = len(study.domain.treatment.coded)
-    fold = np.random.default_rng(7).permutation(len(outcome)) % folds
-    scores = np.zeros((count, len(outcome)))
-    with threadpool_limits(1):  # threads that wait for each other take time on a busy machine
-        for number in range(folds):
-            held, kept = fold == number, fold != number
-            chances = np.full((held.sum(), count), study.probability or 0.0)
-            if study.probability is None:
-                model = HistGradientBoostingClassifier(**small)
-                chances = model.fit(covariates[kept], arms[kept]).predict_proba(covariates[held])
-            chances = np.clip(chances, 0.02, 1)
-            for arm in range(count):
-                rows = kept & (arms == arm)
-                model = HistGradientBoostingRegressor(**small)
-                level = model.fit(covariates[rows], outcome[rows]).predict(covariates[held])
-                chosen = arms[held] == arm
-                scores[arm, held] = level + chosen * (outcome[held] - level) / chances[:, arm]
-    gaps = np.array([scores[arm] - scores[against] for arm, against in pairs_of(study)])
-    return gaps.mean(axis=1), NORMAL * gaps.std(axis=1, ddof=1) / math.sqrt(len(outcome))
 
 
 # The halves of the methods that are free of noise, once per study.

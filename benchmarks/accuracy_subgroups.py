@@ -8,8 +8,9 @@ estimand; releases are real ones with their intervals, seeded, so nothing is pri
 - ``coverage``: the share of intervals that hold the true effect: of all units without subgroups
   (``alone``), of all units rolled up from four subgroups (``rolled``) or paid for beside them
   (``paid``), of the subgroups themselves, and of all rows of a table at once by its simultaneous
-  intervals. Two arms are the families ``varied`` and ``curved`` of ``families.py``; three arms are
-  drawn here, with effects that follow the score, for all units and among those of arm B.
+  intervals. Two arms are the families ``varied`` and ``curved`` of
+  `private_ate.experiments.families`; three arms are drawn here, with effects that follow the
+  score, for all units and among those of arm B.
 - ``overall``: root mean square errors of all units paid for beside eight subgroups at ε, over those
   of all units asked for alone at ε/2, by noise and by everything.
 
@@ -25,10 +26,10 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from families import make_study
 from scipy.special import softmax
 
 from private_ate import Domain, Interval, Release, Treatment, estimate_ate
+from private_ate.experiments.families import make_study
 
 CUTS = ("x0<0", "x1<0")
 FIRST_SEED = 7001  # of studies; the code was tried on seeds below 100

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from families import make_study
 
 from private_ate import Domain, Interval, Treatment, estimate_ate, plan_ate
 from private_ate.datasets import Confounded, SeveralArms, generate, load
 from private_ate.datasets.clinic import draw_clinic
+from private_ate.experiments.families import make_study
 
 EPSILONS = ("0.5", "1", "2", "4")
 LEVELS = ("label", "sample")

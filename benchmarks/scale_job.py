@@ -159,7 +159,7 @@ def gradient_pass(path):
 
     covariates, treated, _ = columns(path)
     study = LocalStudy(None, np.ascontiguousarray(covariates.T), treated, None)
-    loss = _Loss(study, 0.01, 2)
+    loss = _Loss(study.fold, 0.01, 2)
 
     def run():
         with single_threaded_blas():

@@ -13,8 +13,7 @@ from functools import wraps
 
 import pytest
 
-_MODULES = ("methods.calibrated.features", "methods.calibrated.evidence",
-            "models.boosting", "models.trees")  # fmt: skip
+_MODULES = ("methods.calibrated.features", "models.boosting", "models.trees")
 _MOST = 64
 _learned = OrderedDict()
 

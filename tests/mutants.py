@@ -232,7 +232,7 @@ MUTANTS = (
     ),
     Mutant(
         "a baseline's rounding is not paid for",
-        "baselines/perturbation.py",
+        "baselines/steps.py",
         "math.ceil(Fraction(sensitivity) / grid) + math.isqrt(size) + 1",
         "math.ceil(Fraction(sensitivity) / grid)",
         "tests/attacks/test_rounding.py",
@@ -240,8 +240,8 @@ MUTANTS = (
     Mutant(
         "all rows are weighted twice at the price of one half",
         "baselines/ipw.py",
-        "return _Stages(rows, rows, half, half)",
-        'return _Stages(rows, rows, replace(whole, part="a"), replace(whole, part="b"))',
+        "return (rows, half), (rows, half)",
+        'return (rows, replace(whole, part="a")), (rows, replace(whole, part="b"))',
         "tests/baselines/test_direct_methods.py",
     ),
     Mutant(
@@ -351,14 +351,14 @@ MUTANTS = (
     ),
     Mutant(
         "the label planner forgets rows per person",
-        "methods/calibrated/predict.py",
+        "methods/calibrated/method.py",
         "rule.rows * kept * point.cap * unit",
         "kept * point.cap * unit",
         "tests/unit/test_plan_predictions.py",
     ),
     Mutant(
         "the label planner chooses a cap for one row per person",
-        "methods/calibrated/predict.py",
+        "methods/calibrated/method.py",
         "budget.noise_variance / more, weighed",
         "budget.noise_variance / more / request.rows_per_person**2, weighed",
         "tests/unit/test_plan_predictions.py",
@@ -499,8 +499,8 @@ MUTANTS = (
     Mutant(
         "the spread of a candidate is not looked for among the deviations of blocks",
         "privacy/joint.py",
-        "base = tuple(_apart(deviation, spread, blocks) for spread in rule.spreads)",
-        "base = tuple(0 * spread for spread in rule.spreads)",
+        "base = _apart(deviation, spread, blocks)",
+        "base = 0 * spread",
         "tests/unit/test_joint_centres.py",
     ),
     Mutant(
@@ -569,8 +569,8 @@ MUTANTS = (
     Mutant(
         "padding repeats a row of the next block",
         "engines/grouping.py",
-        "np.where(inside, offsets, 0), inside)",
-        "offsets, inside | True)",
+        "np.where(inside, offsets, 0), inside\n",
+        "offsets, inside | True\n",
         "tests/properties/test_blocks_replay.py",
     ),
     Mutant(
@@ -590,7 +590,7 @@ MUTANTS = (
     Mutant(
         "a row that changes arm or subgroup is counted as one move",
         "methods/blocks/compare.py",
-        "moves = changes if forms.count == 1 else 2 * changes * (1 + subgroups.overall)",
+        "moves = changes if forms.count == 1 else 2 * changes * (1 + run.subgroups.overall)",
         "moves = changes",
         "tests/properties/test_blocks_replay.py",
     ),

@@ -22,12 +22,18 @@ from private_ate.charging import (
 )
 from private_ate.codec import encode
 from private_ate.data.files import MEMORY_LIMIT
-from private_ate.data.inputs import Covariates, refuse_person, resolve_domain, unasked_outcomes
+from private_ate.data.inputs import (
+    ColumnsAsked,
+    Covariates,
+    refuse_person,
+    resolve_domain,
+    unasked_outcomes,
+)
 from private_ate.data.missing_rules import Reading, neighbours_note, rule_notes
 from private_ate.domain import Domain, SamplingWeights, Survival, Treatment
 from private_ate.effects.to_release import release_of, tell_rounding
 from private_ate.engines.local import LocalStudy, Progress
-from private_ate.engines.open_table import ColumnsAsked, OpenTable, open_table
+from private_ate.engines.open_table import OpenTable, open_table
 from private_ate.engines.spark import SparkStudy
 from private_ate.engines.spark_table import is_spark_frame
 from private_ate.engines.threads import single_threaded_blas
@@ -218,7 +224,7 @@ def estimate_ate(  # noqa: PLR0913  # one keyword per question that a user answe
     else:
         known = resolve_domain(domain, treatment, outcome, weights)
     request = among_arm(request, known.treatment, among)
-    chosen = method_for(request.method, request, known.treatment.size)
+    chosen = method_for(request.method, request)
     request = with_deviations(request, outcome_sd, known, chosen)
     on_cluster = request.engine == "spark" or is_spark_frame(data)
     if request.engine == "local" and on_cluster:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from studies import make_study
 
-from private_ate.baselines.perturbation import Budget, release_vector
+from private_ate.baselines.steps import Budget, release_vector
 from private_ate.methods.published import matching
 from private_ate.methods.published.matching import ScoreNoise, release_model
 from private_ate.models.propensity import SOLVER_GRADIENT, PropensityModel

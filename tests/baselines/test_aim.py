@@ -158,7 +158,7 @@ def test_decoding_and_encoding_again_gives_the_same_codes():
 
 def test_pair_counts_equal_counted_tables(synth):
     columns = RecordCoding.of(synth.domain, 3, 5)
-    pairs = synth.fold(columns.count_pairs).counts
+    pairs = synth.fold(columns.count_pairs)
     tables = synth.fold(columns.count_tables([(0, 21), (4,)])).tables
 
     assert np.array_equal(pairs[:3, -5:].ravel(), tables[0])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from private_ate import ArgumentError, BalancingOptions, Domain, Interval, Treatment, estimate_ate
 from private_ate.api import METHODS, estimate_study
 from private_ate.audit.replay import Recording
-from private_ate.baselines.estimand_weights import balancing_weights
+from private_ate.baselines.steps import balancing_weights
 from private_ate.engines.local import LocalStudy
 from private_ate.models.private_score import Scaling, ScoreObjective, loss_bounds_of, row_losses
 from private_ate.privacy.objective import ObjectiveCalibration, Perturbation

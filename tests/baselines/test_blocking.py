@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from private_ate import ArgumentError, BlockingOptions, Domain, Interval, Treatment, estimate_ate
-from private_ate.baselines.blocking import block_effect, kept_blocks
-from private_ate.baselines.strata import CellCounts
+from private_ate.baselines.blocking import CellCounts, block_effect, kept_blocks
 from private_ate.engines.local import LocalStudy
 from private_ate.request import Request
 from replaced_records import assert_promises_hold

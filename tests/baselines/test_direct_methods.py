@@ -13,8 +13,8 @@ from private_ate.baselines.difference_in_means import DifferenceInMeansOptions
 from private_ate.baselines.doubly_robust import DoublyRobustOptions
 from private_ate.baselines.fold_split import FoldSplitOptions, fold_sensitivity
 from private_ate.baselines.ipw import IpwOptions
-from private_ate.baselines.row_splits import row_hashes, split_folds, split_rows
 from private_ate.baselines.smooth_matching import SmoothMatchingOptions
+from private_ate.baselines.steps import row_hashes, split_folds, split_rows
 from private_ate.engines.local import LocalStudy
 from private_ate.privacy.entropy import SeededEntropy
 
@@ -163,7 +163,7 @@ def test_the_published_doubly_robust_mean_without_noise_is_cross_fitted_aipw(syn
 
 def test_private_arm_means_equal_the_means_of_the_training_rows(synth):
     from private_ate.baselines.nuisance_models import release_nuisance_models
-    from private_ate.baselines.perturbation import Budget
+    from private_ate.baselines.steps import Budget
     from private_ate.privacy.noise import Noise
 
     noise = Noise(SeededEntropy(7))

@@ -16,7 +16,6 @@ from private_ate import ArgumentError, Domain, GroupedOptions, Interval, Treatme
 from private_ate.api import METHODS, estimate_study
 from private_ate.audit.replay import Recording, broken_promises, moved_share
 from private_ate.baselines.grouped import (
-    GroupModel,
     Limits,
     group_effects,
     number_of_groups,
@@ -138,7 +137,9 @@ def test_a_group_of_two_rows_reaches_both_limits():
     for study in studies:
         found = Groups(study.covariates.T[None], study.treatment[None], outcome[None],
                        np.ones((1, 2), np.bool_))  # fmt: skip
-        effects.append(float(group_effects(found, GroupModel("ate", 1.0, 0.02))[0]))
+        effects.append(
+            float(group_effects(found, "ate", GroupedOptions(ridge=1.0, truncation=0.02))[0])
+        )
 
     assert effects == [1.0, -1.0]
 

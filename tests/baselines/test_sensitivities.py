@@ -15,21 +15,16 @@ from private_ate.audit.replay import Recording, broken_promises, moved_share
 from private_ate.baselines.aim import AimOptions
 from private_ate.baselines.doubly_robust import DoublyRobustOptions
 from private_ate.baselines.fold_split import FoldSplitOptions
-from private_ate.baselines.ipw import (
-    IpwOptions,
-    fit_propensity,
-    propensity_sensitivity,
-    weighted_kernel,
-    weighted_sensitivity,
-)
+from private_ate.baselines.ipw import IpwOptions, weighted_kernel, weighted_sensitivity
+from private_ate.baselines.nuisance_models import fit_propensity, propensity_sensitivity
 from private_ate.baselines.privsyn import PrivSynOptions
-from private_ate.baselines.row_splits import split_rows
 from private_ate.baselines.smooth_matching import (
     Cells,
     SmoothMatchingOptions,
     matched_effect,
     smooth_sensitivity,
 )
+from private_ate.baselines.steps import split_rows
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.request import Request
 

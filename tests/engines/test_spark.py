@@ -21,14 +21,13 @@ from private_ate import (
     Treatment,
     estimate_ate,
 )
-from private_ate.baselines.strata import OneCell, _count_cells
+from private_ate.baselines.blocking import Strata, count_cells
 from private_ate.data.files import read_table
 from private_ate.engines.local import LocalStudy
 from private_ate.engines.spark import SparkStudy, _add_up
 from private_ate.engines.spark_table import SparkColumns, is_spark_frame
 from private_ate.errors import RecordsError
-from private_ate.models.folds import Total
-from private_ate.models.private_score import _moments
+from private_ate.models.private_score import Scaling, _moments
 from private_ate.models.propensity import fit_propensity
 
 ROWS = 20_000
@@ -74,10 +73,10 @@ def cluster(request, session, path):
 
 
 def test_integer_sums_are_the_same_bit_by_bit_however_rows_are_partitioned(cluster, local):
-    cells, expected = (_count_cells(study, OneCell()) for study in (cluster, local))
+    strata = Strata(Scaling(np.zeros(0), np.zeros(0)), np.zeros(0), 1)
+    cells, expected = (count_cells(study, strata) for study in (cluster, local))
 
-    assert cells.rows.tolist() == expected.rows.tolist()
-    np.testing.assert_array_equal(cells.sums, expected.sums, strict=True)
+    np.testing.assert_array_equal(cells, expected, strict=True)
     moments = [study.fold(lambda block: _moments(block, 30)) for study in (cluster, local)]
     assert moments[0] == moments[1]
 
@@ -90,14 +89,14 @@ def test_the_logistic_fit_agrees_to_ten_digits_however_rows_are_partitioned(clus
 
 def test_blocks_know_their_place_in_the_study(cluster):
     def places(block):
-        return Total(sum(range(block.first, block.first + block.treatment.size)))
+        return sum(range(block.first, block.first + block.treatment.size))
 
-    assert cluster.fold(places).steps == ROWS * (ROWS - 1) // 2
+    assert cluster.fold(places) == ROWS * (ROWS - 1) // 2
 
 
 def test_a_thinned_study_holds_some_rows_of_every_block(cluster):
     with cluster.thinned(100) as few:
-        counted = few.fold(lambda block: Total(block.treatment.size)).steps
+        counted = few.fold(lambda block: block.treatment.size)
         assert counted == few.size
         assert ROWS / 100 <= few.size <= ROWS / 100 + 70
         assert few.blocks.is_cached
@@ -105,11 +104,11 @@ def test_a_thinned_study_holds_some_rows_of_every_block(cluster):
 
 
 def test_a_public_view_shows_no_outcome(cluster):
-    hidden = cluster.public().fold(lambda block: Total(int(block.outcome is None)))
-    shown = cluster.fold(lambda block: Total(int(block.outcome is None)))
+    hidden = cluster.public().fold(lambda block: int(block.outcome is None))
+    shown = cluster.fold(lambda block: int(block.outcome is None))
 
-    assert hidden.steps > 0
-    assert shown.steps == 0
+    assert hidden > 0
+    assert shown == 0
 
 
 def test_a_worker_that_dies_and_is_repeated_changes_nothing(cluster):
@@ -119,9 +118,9 @@ def test_a_worker_that_dies_and_is_repeated_changes_nothing(cluster):
         task = TaskContext.get()
         if task.partitionId() == 0 and task.attemptNumber() == 0:
             os._exit(1)
-        return Total(int(block.outcome.sum()))
+        return int(block.outcome.sum())
 
-    assert cluster.fold(fragile) == cluster.fold(lambda block: Total(int(block.outcome.sum())))
+    assert cluster.fold(fragile) == cluster.fold(lambda block: int(block.outcome.sum()))
 
 
 def test_additions_form_a_tree_in_the_order_of_partitions(session):

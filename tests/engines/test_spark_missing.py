@@ -12,7 +12,6 @@ from private_ate.engines.local import LocalStudy
 from private_ate.engines.spark import SparkStudy
 from private_ate.engines.spark_table import SparkColumns, read_frame
 from private_ate.methods.blocks.partition import Shuffle
-from private_ate.models.folds import Total
 
 ROWS = 20_000
 PARTITION_BYTES = 200_000
@@ -38,7 +37,7 @@ def path(tmp_path_factory):
 
 
 def count_present(block):
-    return Total(int(np.count_nonzero(block.present)))
+    return int(np.count_nonzero(block.present))
 
 
 def present_by_group(groups):
@@ -53,7 +52,7 @@ def test_both_engines_know_who_lacks_an_outcome_and_who_may_know(session, path, 
     views = [(local, cluster), (local.public(), cluster.public())]
     shuffle = Shuffle(ROWS, 500, 5)
 
-    counts = [[one.fold(count_present).steps for one in pair] for pair in views]
+    counts = [[one.fold(count_present) for one in pair] for pair in views]
     groups = [one.by_groups(shuffle, present_by_group) for one in (local, cluster)]
     cluster.close()
 
@@ -91,7 +90,7 @@ def test_lines_of_texts_know_it_too(path, tmp_path):
     read_table(path).frame.to_native().write_csv(lines)
 
     cluster = SparkStudy.encode(read_frame(str(lines)), domain_with("public"))
-    present = cluster.fold(count_present).steps
+    present = cluster.fold(count_present)
     cluster.close()
 
     assert present == LocalStudy.encode(read_table(path), domain_with("public")).observed.sum()

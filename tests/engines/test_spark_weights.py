@@ -14,7 +14,6 @@ from private_ate.engines.local import LocalStudy
 from private_ate.engines.spark import SparkStudy
 from private_ate.engines.spark_table import read_frame
 from private_ate.methods.blocks.partition import Shuffle
-from private_ate.models.folds import Total
 
 ROWS = 6000
 PARTITION_BYTES = 60_000
@@ -44,7 +43,7 @@ def folder(tmp_path_factory):
 
 
 def steps_of(block):
-    return Total(int(np.rint(block.shares * 2**20).astype(np.int64).sum()))
+    return int(np.rint(block.shares * 2**20).astype(np.int64).sum())
 
 
 def heavy_by_group(groups):
@@ -59,10 +58,10 @@ def test_both_engines_hold_the_same_weights(session, folder, name):
     cluster = SparkStudy.encode(columns, DOMAIN)
     shuffle = Shuffle(ROWS, 150, 5)
 
-    sums = [one.fold(steps_of).steps for one in (local, cluster)]
+    sums = [one.fold(steps_of) for one in (local, cluster)]
     groups = [one.by_groups(shuffle, heavy_by_group) for one in (local, cluster)]
     with cluster.thinned(4) as few:
-        part = few.fold(steps_of).steps
+        part = few.fold(steps_of)
     cluster.close()
 
     assert session is not None

@@ -14,12 +14,12 @@ from private_ate.domain import Domain, Interval, SamplingWeights
 from private_ate.engines.grouping import group_places, groups_of
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError, NumericRangeError
-from private_ate.methods.blocks.counts import Subgroups
 from private_ate.methods.blocks.inside import block_effects, block_kernel
-from private_ate.methods.blocks.method import BlocksOptions, estimate_blocks
+from private_ate.methods.blocks.method import estimate_blocks
 from private_ate.methods.blocks.partition import Shuffle, draw_shuffles
-from private_ate.methods.blocks.plan import Ask, Inside, plan_blocks
+from private_ate.methods.blocks.plan import Ask, BlocksOptions, Inside, plan_blocks
 from private_ate.methods.blocks.regression import choose_terms
+from private_ate.methods.blocks.run import Subgroups
 from private_ate.models.forest import ForestSize, out_of_bag
 from private_ate.planning import StudySizes, plan_ate
 from private_ate.privacy.entropy import SeededEntropy
@@ -108,12 +108,12 @@ def test_a_row_finds_its_place_without_the_other_rows():
 def test_blocks_have_the_same_size_or_one_row_more_and_hold_every_row_once():
     shuffle = Shuffle(1003, 10, 5)
 
-    stack = group_places(shuffle, 0, 10)
-    inside = stack.places[stack.inside]
+    places, is_inside = group_places(shuffle, 0, 10)
+    inside = places[is_inside]
 
     assert sorted(inside.tolist()) == list(range(1003))
-    assert set(stack.inside.sum(axis=1)) == {100, 101}
-    assert np.array_equal(groups_of(shuffle, inside), np.nonzero(stack.inside)[0])
+    assert set(is_inside.sum(axis=1)) == {100, 101}
+    assert np.array_equal(groups_of(shuffle, inside), np.nonzero(is_inside)[0])
 
 
 def test_partitions_differ_from_each_other_and_spread_neighbouring_rows():

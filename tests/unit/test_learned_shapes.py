@@ -10,7 +10,7 @@ from private_ate import ArgumentError, CalibratedOptions, Domain, Interval, Trea
 from private_ate.api import METHODS, estimate_study
 from private_ate.engines.local import LocalStudy
 from private_ate.methods.calibrated.design import pose
-from private_ate.methods.calibrated.evidence import evidence_of
+from private_ate.methods.calibrated.features import evidence_of
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.request import Request
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.arrays import Integers
+from private_ate.arrays import Floats, Integers
 from private_ate.privacy.entropy import Entropy, SecureEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.trimmed_mean import CentreRule
@@ -83,21 +83,16 @@ def check_flips(epsilon: Fraction, draws: int, entropy: Entropy) -> SamplerTest:
 
 def check_responses(epsilon: Fraction, draws: int, entropy: Entropy, arms: int = 4) -> SamplerTest:
     """Test how often generalised response answers each arm."""
-    from scipy.stats import chi2
-
     codes = np.ones(draws, dtype=np.uint8)
     answers = Noise(entropy).generalized_response("audit", codes, arms=arms, epsilon=epsilon)
     weights = np.where(np.arange(arms) == 1, math.exp(float(epsilon)), 1.0)
     expected = draws * weights / weights.sum()
-    total = float(((np.bincount(answers, minlength=arms) - expected) ** 2 / expected).sum())
     name = f"generalised response of {arms} arms at ε = {epsilon}: answers"
-    return SamplerTest(name, float(chi2.sf(total, arms - 1)))
+    return SamplerTest(name, _fit(np.bincount(answers, minlength=arms), expected))
 
 
 def check_centre(epsilon: Fraction, draws: int, entropy: Entropy) -> SamplerTest:
     """Test how often each candidate near a trimmed mean is released."""
-    from scipy.stats import chi2
-
     values = np.arange(-20, 21, dtype=np.int64) ** 3 // 200
     rule = CentreRule(np.arange(-20, 21, dtype=np.int64), 40, 3)
     noise = Noise(entropy)
@@ -111,9 +106,8 @@ def check_centre(epsilon: Fraction, draws: int, entropy: Entropy) -> SamplerTest
     rare = expected < 5
     expected = np.append(expected[~rare], expected[rare].sum() + 1e-9)
     observed = np.append(observed[~rare], observed[rare].sum())
-    total = float(((observed - expected) ** 2 / expected).sum())
     name = f"trimmed centre at ε = {epsilon}: candidates"
-    return SamplerTest(name, float(chi2.sf(total, expected.size - 1)))
+    return SamplerTest(name, _fit(observed, expected))
 
 
 def _rows(rate: Fraction, draws: int, entropy: Entropy) -> Integers:
@@ -133,14 +127,19 @@ def _singles(rate: Fraction, draws: int, entropy: Entropy) -> Integers:
 
 def _chi_square(sizes: Integers, rate: float) -> float:
     """Compare counts in about fifty cells of equal probability with what they should be."""
-    from scipy.stats import chi2
-
     shares = np.arange(1, 50) / 50
     edges = np.unique(np.ceil(-np.log1p(-shares) / rate).astype(np.int64))
     edges = edges[edges > 0]
     survival = np.concatenate(([1.0], np.exp(-rate * edges), [0.0]))
     expected = -np.diff(survival) * sizes.size
     observed = np.bincount(np.searchsorted(edges, sizes, "right"), minlength=expected.size)
+    return _fit(observed, expected)
+
+
+def _fit(observed: Integers, expected: Floats) -> float:
+    """Return the p-value of Pearson's χ² of counts."""
+    from scipy.stats import chi2
+
     return float(chi2.sf(((observed - expected) ** 2 / expected).sum(), expected.size - 1))
 
 

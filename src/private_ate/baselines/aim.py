@@ -142,7 +142,7 @@ def estimate_aim(study: MatchingStudy, request: Request, noise: Noise) -> Estima
     columns = RecordCoding.of(
         study.domain, *default_bins(request.epsilon, options.bins, options.outcome_bins)
     )
-    counts = study.unannounced().fold(columns.count_pairs).counts
+    counts = study.unannounced().fold(columns.count_pairs)
     run = _Run(study, columns, counts, options, concentrated_budget(request.epsilon, delta), noise)
     rounds = run.spend_all()
     rows = rows_for(run.total)

@@ -14,10 +14,18 @@ from fractions import Fraction
 from typing import ClassVar, Final
 
 import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
 
 from private_ate.arguments import exact_shares, real_number, settle
 from private_ate.arrays import Floats, Integers
-from private_ate.baselines.estimand_weights import POPULATIONS, balancing_weights
+from private_ate.baselines.steps import (
+    BaselineSettings,
+    around,
+    balancing_weights,
+    common_settings,
+    unit_laplace,
+)
 from private_ate.effects.estimate import Estimate, Quantity
 from private_ate.methods.composition import options_of
 from private_ate.models.private_score import Scaling, ScoreObjective
@@ -31,9 +39,8 @@ from private_ate.privacy.quantization import (
     weighted_sum,
 )
 from private_ate.release.intervals import fixed_uniforms
-from private_ate.release.metadata import Pair
 from private_ate.request import Request
-from private_ate.settings import ABSENT, Absent, Settings
+from private_ate.settings import ABSENT, Absent
 from private_ate.study import Block, Study
 
 __all__ = ["BalancingOptions", "estimate_balancing", "largest_weight", "sum_kernel"]
@@ -74,13 +81,11 @@ class BalancingOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BalancingSettings(Settings):
+class BalancingSettings(BaselineSettings):
     """Settings of the balancing baseline.
 
     Attributes
     ----------
-    truncation : float
-        Least propensity, and distance from one, that weights are held to.
     weight_bound : float
         Bound on the weight of a unit, before weights are normalised.
     released_weights : pair of float
@@ -88,7 +93,6 @@ class BalancingSettings(Settings):
     """
 
     methods: ClassVar[tuple[str, ...]] = ("balancing",)
-    levels: ClassVar[tuple[str, ...]] = ("sample",)
 
     truncation: float
     weight_bound: float
@@ -121,19 +125,6 @@ class _Score:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sums:
-    """Weighted sums of centred outcomes and half-range weights of both arms, in steps."""
-
-    steps: tuple[int, int, int, int]
-
-    def __add__(self, other: _Sums) -> _Sums:
-        first, second, third, fourth = (
-            one + two for one, two in zip(self.steps, other.steps, strict=True)
-        )
-        return _Sums((first, second, third, fourth))
-
-
-@dataclass(frozen=True, slots=True)
 class _Ratios:
     """Released sums and how to read them: (N₁, D₁, N₀, D₀), N over D centred, in ranges."""
 
@@ -147,7 +138,7 @@ class _Ratios:
 
     def replayed(self, uniforms: Floats) -> Floats:
         """Return effects under fresh noise if the released numbers were exact."""
-        laplace = -np.sign(uniforms - 0.5) * np.log1p(-np.abs(2 * uniforms - 1)) * self.scale
+        laplace = unit_laplace(uniforms) * self.scale
         laplace[:, 1::2] *= 2
         means = _means(self.sums + laplace)
         effects: Floats = means[..., 0] - means[..., 1]
@@ -173,14 +164,14 @@ def estimate_balancing(study: Study, request: Request, noise: Noise) -> Estimate
     half = None
     if has_interval:
         variance = _release_variance(study, score, ratios, noise, squares)
-        normal = _normal(uniforms[:, 4]) * math.sqrt(variance)
+        normal = ndtri(uniforms[:, 4]) * math.sqrt(variance)
         half = float(np.quantile(np.abs(errors + normal), request.coverage))
     reach = float(np.quantile(np.abs(errors), request.coverage))
     width = study.domain.bounds.width
     released = Quantity(
         width * effect,
-        noise_interval=_around(effect, reach, width),
-        interval=None if half is None else _around(effect, half, width),
+        noise_interval=around(effect, reach, width),
+        interval=None if half is None else around(effect, half, width),
     )
     settings = _settings(request, options, ratios, noise, has_interval=has_interval)
     return Estimate.of(released, settings)
@@ -194,18 +185,17 @@ def largest_weight(estimand: Estimand, truncation: float) -> int:
     return math.ceil(bound * (1 << WEIGHT_BITS))
 
 
-def sum_kernel(score: _Score) -> Callable[[Block], _Sums]:
+def sum_kernel(score: _Score) -> Callable[[Block], npt.NDArray[np.object_]]:
     """Return the kernel of (N₁, D₁·½, N₀, D₀·½): one record adds at most W to them, in L1."""
 
-    def kernel(block: Block) -> _Sums:
+    def kernel(block: Block) -> npt.NDArray[np.object_]:
         steps, treated = score.steps(block), block.treatment
         outcome = np.zeros(steps.size, np.int32) if block.outcome is None else block.outcome
         centred = outcome - np.int32(OUTCOME_STEPS // 2)
         found = []
         for arm in (steps * treated, steps * ~treated):
             found += [weighted_sum(arm, centred), int(arm.sum()) << (OUTCOME_BITS - 1)]
-        first, second, third, fourth = found
-        return _Sums((first, second, third, fourth))
+        return np.array(found, dtype=object)  # integers of any size add up exactly
 
     return kernel
 
@@ -228,7 +218,7 @@ def _release_ratios(study: Study, score: _Score, noise: Noise, epsilon: Fraction
     """
     sums = study.fold(sum_kernel(score), title="weighted sums")
     sensitivity = 2 * largest_weight(score.estimand, score.truncation) * OUTCOME_STEPS
-    noisy = noise.laplace("weighted sums", sums.steps, sensitivity=sensitivity, epsilon=epsilon)
+    noisy = noise.laplace("weighted sums", sums.tolist(), sensitivity=sensitivity, epsilon=epsilon)
     unit = 2.0 ** (WEIGHT_BITS + OUTCOME_BITS)
     released = np.array([value / unit for value in noisy]) / 2
     released[1::2] *= 2  # half of the range times the weights: the weights themselves
@@ -280,11 +270,9 @@ def _settings(
         weight_bound=largest_weight(request.estimand, options.truncation) / 2**WEIGHT_BITS,
         released_weights=(treated, control),
         estimand=request.estimand,
-        confidence=request.coverage,
-        budget={spend.step: float(spend.epsilon) for spend in noise.spends},
         interval_covers=covers if has_interval else ABSENT,
         noise_interval_covers="the noise of the sums; not that of the weights, not sampling",
-        population=POPULATIONS[request.estimand],
+        **common_settings(request, noise),
     )
 
 
@@ -292,15 +280,3 @@ def _means(sums: Floats) -> Floats:
     """Return N/D of both arms, D at least one and the ratio within the range; last axis."""
     means: Floats = np.clip(sums[..., 0::2] / np.maximum(sums[..., 1::2], 1.0), -0.5, 0.5)
     return means
-
-
-def _normal(uniforms: Floats) -> Floats:
-    from scipy.special import ndtri  # slow to load
-
-    drawn: Floats = ndtri(uniforms)
-    return drawn
-
-
-def _around(effect: float, half: float, width: float) -> Pair:
-    """Return an interval around the effect, within what an effect can be."""
-    return width * max(effect - half, -1.0), width * min(effect + half, 1.0)

@@ -8,45 +8,55 @@ Proofs: docs/proofs/baselines.md.
 
 from __future__ import annotations
 
-import hashlib
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar, Final, assert_never
 
 import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
 
 from private_ate.arguments import exact_shares, settle, whole_number
-from private_ate.arrays import Bits, Floats
-from private_ate.baselines.estimand_weights import POPULATIONS
-from private_ate.baselines.strata import (
-    CellCounts,
-    CellNoise,
-    OneCell,
-    Partition,
-    Strata,
-    release_cells,
-    release_strata,
+from private_ate.arrays import Bits, Floats, Integers
+from private_ate.baselines.steps import (
+    BaselineSettings,
+    around,
+    common_settings,
+    unit_laplace,
 )
 from private_ate.effects.estimate import Estimate, Quantity
 from private_ate.errors import ArgumentError
 from private_ate.methods.composition import options_of
-from private_ate.models.private_score import ScoreObjective, release_scaling
+from private_ate.models.folds import by_chunks
+from private_ate.models.private_score import Scaling, ScoreObjective, release_scaling
 from private_ate.parameters import Estimand
 from private_ate.privacy.noise import Noise
-from private_ate.release.metadata import Pair
+from private_ate.privacy.quantization import OUTCOME_BITS, OUTCOME_STEPS, noise_bits
+from private_ate.release.intervals import fixed_uniforms
 from private_ate.request import Request
-from private_ate.settings import ABSENT, Absent, Settings
-from private_ate.study import Study
+from private_ate.settings import ABSENT, Absent
+from private_ate.study import Block, Study
 
-__all__ = ["BlockingOptions", "block_effect", "estimate_blocking", "kept_blocks"]
+__all__ = [
+    "BlockingOptions",
+    "CellCounts",
+    "Strata",
+    "block_effect",
+    "count_cells",
+    "estimate_blocking",
+    "kept_blocks",
+    "release_cells",
+    "release_strata",
+]
 
 _SHARES: Final = ("0.05", "0.35", "0.1", "0.2")
 _COUNT_PART: Final = Fraction(2, 5)  # of ε, where there is no covariate to make a score of
 _STRETCH: Final = 2.0  # standard deviations to which covariates are stretched
 _FEWEST: Final = 2.0  # rows of an arm, and scales of a count's noise, that a block is kept with
 _REPLAYS: Final = 400
+_COUNT_BITS: Final = 20  # counts are released on the grid 2⁻²⁰
+_MAD_TO_SPREAD: Final = 1.2533  # the standard deviation of a normal over its mean deviation
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +92,7 @@ class BlockingOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlockingSettings(Settings):
+class BlockingSettings(BaselineSettings):
     """Settings of subclassification.
 
     Attributes
@@ -94,7 +104,6 @@ class BlockingSettings(Settings):
     """
 
     methods: ClassVar[tuple[str, ...]] = ("blocking",)
-    levels: ClassVar[tuple[str, ...]] = ("sample",)
 
     score_blocks: int
     kept_blocks: int
@@ -113,27 +122,23 @@ def estimate_blocking(study: Study, request: Request, noise: Noise) -> Estimate:
     docs/proofs/baselines.md.
     """
     options = options_of(request, BlockingOptions, "blocking")
-    partition, counting = _place_blocks(study, request, options, noise)
+    strata, counting = _place_blocks(study, request, options, noise)
     adding = request.epsilon - noise.spent - counting
-    cells = release_cells(
-        study, partition, noise, count_epsilon=counting, sum_epsilon=adding, changes=1
-    )
-    cell_noise = CellNoise(2 / float(counting), 1 / float(adding), 1.0, study.size)
-    kept = kept_blocks(cells, cell_noise.count_scale)
+    cells = release_cells(study, strata, noise, count_epsilon=counting, sum_epsilon=adding)
+    scales = 2 / float(counting), 1 / float(adding)
+    kept = kept_blocks(cells, scales[0])
     effect = float(block_effect(cells, kept, request.estimand))
-    errors = _replay(cells, cell_noise, kept, request.estimand) - effect
+    errors = _replay(cells, scales, kept, request.estimand) - effect
     reach = float(np.quantile(np.abs(errors), request.coverage))
     width = study.domain.bounds.width
     settings = BlockingSettings(
-        score_blocks=partition.count,
+        score_blocks=strata.count,
         kept_blocks=int(kept.sum()),
         estimand=request.estimand,
-        confidence=request.coverage,
-        budget={spend.step: float(spend.epsilon) for spend in noise.spends},
         noise_interval_covers="the noise of counts and sums; not that of the score, not sampling",
-        population=POPULATIONS[request.estimand],
+        **common_settings(request, noise),
     )
-    released = Quantity(width * effect, noise_interval=_around(effect, reach, width))
+    released = Quantity(width * effect, noise_interval=around(effect, reach, width))
     return Estimate.of(released, settings)
 
 
@@ -161,17 +166,19 @@ def block_effect(cells: CellCounts, kept: Bits, estimand: Estimand) -> Floats:
 
 def _place_blocks(
     study: Study, request: Request, options: BlockingOptions, noise: Noise
-) -> tuple[Partition, Fraction]:
+) -> tuple[Strata, Fraction]:
     """Release where blocks lie and return them with the ε of their counts."""
     if study.dimension == 0:
-        return OneCell(), request.epsilon * _COUNT_PART
+        return Strata(
+            Scaling(np.zeros(0), np.zeros(0)), np.zeros(0), 1
+        ), request.epsilon * _COUNT_PART
     scaling, model, place, counts = (request.epsilon * share for share in options.fractions)
     scaled = release_scaling(study, noise, epsilon=scaling, changes=1, stretch=_STRETCH)
     weights = noise.objective(
         "propensity model", ScoreObjective(study, scaled), changes=1, epsilon=model
     )
     strata = Strata(scaled, weights[1:], options.blocks)
-    return release_strata(study, strata, noise, epsilon=place, changes=1), counts
+    return release_strata(study, strata, noise, epsilon=place), counts
 
 
 def _weights(treated: Floats, control: Floats, estimand: Estimand) -> Floats:
@@ -189,30 +196,140 @@ def _weights(treated: Floats, control: Floats, estimand: Estimand) -> Floats:
             assert_never(estimand)
 
 
-def _replay(cells: CellCounts, cell_noise: CellNoise, kept: Bits, estimand: Estimand) -> Floats:
+def _replay(
+    cells: CellCounts, scales: tuple[float, float], kept: Bits, estimand: Estimand
+) -> Floats:
     """Return estimates under fresh noise if the released numbers were exact, shape (replays,)."""
-    drawn = _unit_laplace((_REPLAYS, 4, cells.treated.size))
+    size = cells.treated.size
+    uniforms = fixed_uniforms("replays of the blocks' noise", _REPLAYS, 4 * size)
+    drawn = unit_laplace(uniforms).reshape(_REPLAYS, 4, size)
+    count_scale, sum_scale = scales
     again = CellCounts(
-        np.maximum(cells.treated, 1.0) + cell_noise.count_scale * drawn[:, 0],
-        np.maximum(cells.control, 1.0) + cell_noise.count_scale * drawn[:, 1],
-        cells.treated_sum + cell_noise.sum_scale * drawn[:, 2],
-        cells.control_sum + cell_noise.sum_scale * drawn[:, 3],
+        np.maximum(cells.treated, 1.0) + count_scale * drawn[:, 0],
+        np.maximum(cells.control, 1.0) + count_scale * drawn[:, 1],
+        cells.treated_sum + sum_scale * drawn[:, 2],
+        cells.control_sum + sum_scale * drawn[:, 3],
     )
     return block_effect(again, kept, estimand)
 
 
-def _around(effect: float, half: float, width: float) -> Pair:
-    """Return an interval around the effect, within what an effect can be."""
-    return width * max(effect - half, -1.0), width * min(effect + half, 1.0)
+@dataclass(frozen=True, slots=True)
+class CellCounts:
+    """Released counts and outcome sums per arm and cell; sums in units of the declared range."""
+
+    treated: Floats
+    control: Floats
+    treated_sum: Floats
+    control_sum: Floats
 
 
-def _unit_laplace(shape: tuple[int, ...]) -> Floats:
-    """Return fixed Laplace variables for a simulation on released numbers; they protect nothing.
+@dataclass(frozen=True, slots=True)
+class Strata:
+    """Cells of equal probability under a normal score; without covariates there is one.
 
-    The same in every run, so that an interval is a function of what was released.
+    Attributes
+    ----------
+    slopes : array, shape (d,)
+        Weights of the score, without the intercept.
+    centre, spread : float
+        The score's released mean and standard deviation.
     """
-    stream = hashlib.shake_128(b"replays of the blocks' noise").digest(8 * math.prod(shape))
-    uniform = (np.frombuffer(stream, dtype="<u8") >> np.uint64(12)).astype(np.float64) + 0.5
-    centred = uniform.reshape(shape) / 2.0**51 - 1.0
-    drawn: Floats = -np.sign(centred) * np.log1p(-np.abs(centred))
-    return drawn
+
+    scaling: Scaling
+    slopes: Floats
+    count: int
+    centre: float = 0.0
+    spread: float = 1.0
+
+    def scores(self, block: Block) -> Floats:
+        """Return the linear score; equal rows get equal scores, wherever they stand."""
+        linear = np.zeros(block.treatment.size)
+        # Feature by feature: a matrix product may round equal rows differently.
+        for slope, feature in zip(self.slopes, self.scaling.features(block)[1:], strict=True):
+            linear += slope * feature
+        return linear
+
+    def cells(self, block: Block) -> npt.NDArray[np.intp]:
+        """Return the cell of each row."""
+        if self.count == 1:
+            return np.zeros(block.treatment.size, dtype=np.intp)
+        place = ndtr((self.scores(block) - self.centre) / self.spread)
+        return np.minimum((self.count * place).astype(np.intp), self.count - 1)
+
+
+def release_strata(study: Study, strata: Strata, noise: Noise, *, epsilon: Fraction) -> Strata:
+    """Release the score's mean and mean deviation and place the cells by them.
+
+    Neighbours: one row replaced, given the released weights. Sensitivity: a score lies in ±‖w‖₁
+    and a deviation is clipped to [0, R₂], both in units of that bound; half of ε each.
+    Proof: docs/proofs/baselines.md.
+    """
+    norm, reach = float(np.linalg.norm(strata.slopes)), float(np.abs(strata.slopes).sum())
+    furthest = min(3 * norm, 2 * reach)
+    bits = noise_bits(1, epsilon / 2)
+
+    def released(step: str, sensitivity: int, values: Callable[[Block], Floats]) -> float:
+        def kernel(block: Block) -> int:
+            steps = np.rint(values(block) * block.shares * float(1 << bits))
+            return int(steps.astype(np.int64).sum())
+
+        total = study.fold(by_chunks(kernel), title="score")
+        (noisy,) = noise.laplace(
+            step, [total], sensitivity=sensitivity << bits, epsilon=epsilon / 2
+        )
+        return noisy / (study.size << (bits + 1))
+
+    mean = released("score mean", 2, lambda block: np.clip(strata.scores(block) / reach, -1.0, 1.0))
+    centre = reach * min(max(mean, -1.0), 1.0)
+    deviation = released(
+        "score spread",
+        1,
+        lambda block: np.clip(np.abs(strata.scores(block) - centre) / furthest, 0.0, 1.0),
+    )
+    spread = min(max(_MAD_TO_SPREAD * furthest * deviation, 0.05 * norm), furthest)
+    return replace(strata, centre=centre, spread=spread)
+
+
+def release_cells(
+    study: Study, strata: Strata, noise: Noise, *, count_epsilon: Fraction, sum_epsilon: Fraction
+) -> CellCounts:
+    """Release counts and outcome sums of every arm and cell.
+
+    Neighbours: one row replaced, given the cells. Sensitivity (L1): a row leaves one count and
+    enters another, 2, or less if it takes no part; it moves the sums by the range of outcomes at
+    most, because outcomes are centred: ``|y − y'|`` in one sum or ``|y| + |y'|`` in two.
+    Proof: docs/proofs/baselines.md.
+    """
+    exact = count_cells(study, strata)
+    rows = noise.laplace(
+        "cell counts", exact[0].tolist(), sensitivity=2 << _COUNT_BITS, epsilon=count_epsilon
+    )
+    sums = noise.laplace(
+        "cell sums", exact[1].tolist(), sensitivity=OUTCOME_STEPS, epsilon=sum_epsilon
+    )
+    control, treated = np.array([row / (1 << (_COUNT_BITS + 1)) for row in rows]).reshape(2, -1)
+    control_sum, treated_sum = np.array([one / (1 << (OUTCOME_BITS + 1)) for one in sums]).reshape(
+        2, -1
+    )
+    return CellCounts(treated, control, treated_sum, control_sum)
+
+
+def count_cells(study: Study, strata: Strata) -> Integers:
+    """Count rows that take part and add their centred outcomes by arm and cell, exactly.
+
+    Of shape (2, 2·cells): counts in steps of 2⁻²⁰ and sums in steps of 2⁻³⁰, controls first.
+    """
+    size = 2 * strata.count
+
+    def kernel(block: Block) -> Integers:
+        if block.outcome is None:
+            msg = "this method needs a study with outcomes"
+            raise TypeError(msg)
+        place = strata.cells(block) + strata.count * block.treatment
+        # At most 2¹² integers below 2³⁰ are exact in doubles; 2³³ of them fit into 64 bits.
+        centred = (block.outcome - np.float64(OUTCOME_STEPS // 2)) * block.shares
+        steps = np.rint(block.shares * float(1 << _COUNT_BITS))
+        found = [np.bincount(place, values, size) for values in (steps, np.rint(centred))]
+        return np.stack(found).astype(np.int64)
+
+    return study.fold(by_chunks(kernel), title="cells")

@@ -25,13 +25,17 @@ from private_ate.baselines.nuisance_models import (
     fit_nuisance_models,
     release_nuisance_models,
 )
-from private_ate.baselines.perturbation import (
+from private_ate.baselines.steps import (
+    SCORE_BITS,
+    BaselineSettings,
     Budget,
+    RowSplit,
+    common_settings,
     release_integer,
     release_vector,
     require_positive_delta,
+    split_rows,
 )
-from private_ate.baselines.row_splits import RowSplit, split_rows
 from private_ate.effects.estimate import Estimate, Quantity
 from private_ate.methods.composition import options_of
 from private_ate.privacy.accounting import (
@@ -42,8 +46,8 @@ from private_ate.privacy.accounting import (
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS, weighted_sum
 from private_ate.request import Request
-from private_ate.settings import ABSENT, Absent, Settings, SplitSizes
-from private_ate.study import Block, MatchingStudy
+from private_ate.settings import ABSENT, Absent, SplitSizes
+from private_ate.study import Added, Block, MatchingStudy
 
 __all__ = [
     "DoublyRobustOptions",
@@ -53,7 +57,6 @@ __all__ = [
     "score_kernel",
 ]
 
-_SCORE_BITS = 24  # scores live on the grid 2⁻²⁴ of the outcome's range
 _EFFECT_SHARE = Fraction(4, 5)  # shares of the joint vector; 0.8² + 0.6² = 1
 _VARIANCE_SHARE = Fraction(3, 5)
 _CAUTION = 1.2816  # the variance is taken at the upper end of its one-sided 90 % noise interval
@@ -106,36 +109,24 @@ class DoublyRobustOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreSums:
+class ScoreSums(Added):
     """Sums of the doubly robust scores and of their squares, in exact grid steps."""
 
     scores: int
     squares: int
 
-    def __add__(self, other: ScoreSums) -> ScoreSums:
-        return ScoreSums(self.scores + other.scores, self.squares + other.squares)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DoublyRobustSettings(Settings):
+class DoublyRobustSettings(BaselineSettings):
     """Settings of the doubly robust baseline.
 
     Attributes
     ----------
     nuisance : str
         Whether the models behind the scores are private.
-    overlap : float
-        Least propensity, and distance from one, that scores are held to.
-    split : pair of int
-        How many rows trained the models and how many the effect was estimated on.
-    ridge : float
-        Penalty λ of the models.
-    noise_standard_deviation : float
-        Standard deviation of the effect's own noise, in units of the outcome.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("doubly_robust",)
-    levels: ClassVar[tuple[str, ...]] = ("sample",)
 
     nuisance: Literal["private", "conditional"]
     overlap: float
@@ -182,14 +173,12 @@ def estimate_doubly_robust(study: MatchingStudy, request: Request, noise: Noise)
         overlap=options.overlap,
         split=SplitSizes(training.size, evaluation.size),
         ridge=options.ridge if options.is_private else _PUBLISHED_RIDGE,
-        budget={spend.step: float(spend.epsilon) for spend in noise.spends},
         noise_interval_covers=(
             "the noise of the mean score; not that of the models, not sampling, not confounding"
         ),
-        population="all n units (ATE)",
         noise_standard_deviation=result.noise * width,
-        confidence=request.coverage,
         interval_covers=ABSENT if interval is None else "sampling and noise; not confounding",
+        **common_settings(request, noise),
     )
     released = Quantity(ate, noise_interval=(ate - half, ate + half), interval=interval)
     void = "" if options.is_private else _VOID
@@ -211,7 +200,7 @@ def largest_score(overlap: float) -> int:
     With outcomes and models in [0, B] a treated score ``μ₁(1 − 1/e) − μ₀ + y/e`` is between −B/e
     and B/e, a control score likewise, so no score exceeds B/η.
     """
-    return math.ceil(Fraction(1 << _SCORE_BITS) / Fraction(overlap))
+    return math.ceil(Fraction(1 << SCORE_BITS) / Fraction(overlap))
 
 
 def score_kernel(models: NuisanceModels, overlap: float) -> Callable[[Block], ScoreSums]:
@@ -225,7 +214,7 @@ def score_kernel(models: NuisanceModels, overlap: float) -> Callable[[Block], Sc
         corrected = np.where(
             block.treatment, (outcome - treated) / scores, (control - outcome) / (1 - scores)
         )
-        steps = np.rint((treated - control + corrected) * (1 << _SCORE_BITS)).astype(np.int64)
+        steps = np.rint((treated - control + corrected) * (1 << SCORE_BITS)).astype(np.int64)
         bounded: npt.NDArray[np.int64] = np.clip(steps, -largest, largest)
         return ScoreSums(int(bounded.sum()), weighted_sum(bounded, bounded))
 
@@ -241,7 +230,7 @@ def _effect_alone(
         "mean score",
         sums.scores,
         sensitivity=2 * largest_score(overlap),
-        unit=Fraction(1, part.size << _SCORE_BITS),
+        unit=Fraction(1, part.size << SCORE_BITS),
         budget=budget,
     )
     return _Result(effect.value, effect.scale, None)
@@ -267,7 +256,7 @@ def _effect_and_variance(
         sensitivity=1.0,
         budget=budget,
     )
-    steps = 1 << _SCORE_BITS
+    steps = 1 << SCORE_BITS
     unit = float(mean_unit) / steps
     deviation = _unit_deviation(budget)
     # Cut off at zero, a noisy variance would leave sampling out of half of the intervals.

@@ -20,22 +20,28 @@ import numpy.typing as npt
 from private_ate.arguments import one_of, real_number, settle, whole_number
 from private_ate.arrays import Floats
 from private_ate.baselines.nuisance_models import NuisanceModels, fit_nuisance_models
-from private_ate.baselines.perturbation import Budget, release_integer
-from private_ate.baselines.row_splits import RowSplit, row_hashes, split_folds
+from private_ate.baselines.steps import (
+    SCORE_BITS,
+    BaselineSettings,
+    Budget,
+    RowSplit,
+    common_settings,
+    release_integer,
+    row_hashes,
+    split_folds,
+)
 from private_ate.effects.estimate import Estimate
 from private_ate.methods.composition import options_of
 from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.request import Request
-from private_ate.settings import ABSENT, Absent, Settings
+from private_ate.settings import ABSENT, Absent
 from private_ate.study import Block, MatchingStudy
 
 __all__ = ["FoldSplitOptions", "estimate_fold_split", "fold_sensitivity", "score_kernel"]
 
 Score = Literal["doubly_robust", "weighted", "outcome_model"]
-
-_SCORE_BITS = 24  # scores live on the grid 2⁻²⁴ of the outcome's range
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +80,7 @@ class FoldSplitOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoldSplitSettings(Settings):
+class FoldSplitSettings(BaselineSettings):
     """Settings of the fold-split baseline.
 
     Attributes
@@ -83,16 +89,9 @@ class FoldSplitSettings(Settings):
         Which score of a row was averaged.
     folds : int
         Parts of the rows, each with models of its own.
-    overlap : float
-        Least propensity, and distance from one, that scores are held to.
-    ridge : float
-        Penalty λ of the models.
-    noise_standard_deviation : float
-        Standard deviation of the effect's own noise, in units of the outcome.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("fold_split",)
-    levels: ClassVar[tuple[str, ...]] = ("sample",)
 
     score: Score
     folds: int
@@ -121,7 +120,7 @@ def estimate_fold_split(study: MatchingStudy, request: Request, noise: Noise) ->
         "mean score",
         total,
         sensitivity=fold_sensitivity(options, study.size),
-        unit=Fraction(study.domain.bounds.width) / (study.size << _SCORE_BITS),
+        unit=Fraction(study.domain.bounds.width) / (study.size << SCORE_BITS),
         budget=Budget(request.epsilon, delta, ""),
     )
     settings = FoldSplitSettings(
@@ -129,11 +128,9 @@ def estimate_fold_split(study: MatchingStudy, request: Request, noise: Noise) ->
         folds=options.folds,
         overlap=options.overlap,
         ridge=options.ridge,
-        confidence=request.coverage,
         noise_standard_deviation=effect.deviation,
-        budget={spend.step: float(spend.epsilon) for spend in noise.spends},
         noise_interval_covers="the noise of the mean score; not sampling, not confounding",
-        population="all n units (ATE)",
+        **common_settings(request, noise),
     )
     return replace(Estimate.of(effect.quantity(request.coverage), settings), delta=delta)
 
@@ -151,7 +148,7 @@ def fold_sensitivity(options: FoldSplitOptions, size: int) -> int:
         "weighted": (inverse, (inverse - 1) / 2),
         "outcome_model": (Fraction(2), Fraction(2)),
     }[options.score]
-    steps = 1 << _SCORE_BITS
+    steps = 1 << SCORE_BITS
     moved = math.ceil(others * steps / (options.folds - 1)) + 1
     return math.ceil(own * steps) + 1 + (size - 1) * moved
 
@@ -171,48 +168,36 @@ def score_kernel(
             np.full(fold.size, 0.5) if block.outcome is None else block.outcome / OUTCOME_STEPS
         )
         scores = _scores(averages, block.treatment, outcome, options.score)
-        return int(np.rint(scores * (1 << _SCORE_BITS)).astype(np.int64).sum())
+        return int(np.rint(scores * (1 << SCORE_BITS)).astype(np.int64).sum())
 
     return kernel
 
 
-@dataclass(frozen=True, slots=True)
-class _Averages:
-    """Per row: inverse scores of either arm and expected outcomes, over the other folds."""
-
-    treated_weight: Floats
-    control_weight: Floats
-    treated: Floats
-    control: Floats
-
-
 def _averages(
     models: list[NuisanceModels], block: Block, fold: npt.NDArray[np.intp], overlap: float
-) -> _Averages:
+) -> Floats:
+    """Return inverse scores of both arms and expected outcomes over the other folds; treated first.
+
+    Of shape (4, rows).
+    """
     sums = np.zeros((4, fold.size))
     for place, model in enumerate(models):
-        other = fold != place
         scores = model.scores(block, overlap)
-        treated, control = model.outcomes(block)
-        values = np.stack((1 / scores, 1 / (1 - scores), treated, control))
-        sums += np.where(other, values, 0.0)
-    first, second, treated, control = sums / (len(models) - 1)
-    return _Averages(first, second, treated, control)
+        values = np.stack((1 / scores, 1 / (1 - scores), *model.outcomes(block)))
+        sums += np.where(fold != place, values, 0.0)
+    return sums / (len(models) - 1)
 
 
 def _scores(
-    averages: _Averages, treatment: npt.NDArray[np.bool_], outcome: Floats, score: Score
+    averages: Floats, treatment: npt.NDArray[np.bool_], outcome: Floats, score: Score
 ) -> Floats:
     """Return the scores of all rows in units of the outcome's range."""
+    treated_weight, control_weight, treated, control = averages
     if score == "weighted":
-        weight = np.where(treatment, averages.treated_weight, -averages.control_weight)
-        return weight * (outcome - 0.5)
-    modelled = averages.treated - averages.control
+        return np.where(treatment, treated_weight, -control_weight) * (outcome - 0.5)
     if score == "outcome_model":
-        return modelled
+        return treated - control
     corrected = np.where(
-        treatment,
-        averages.treated_weight * (outcome - averages.treated),
-        averages.control_weight * (averages.control - outcome),
+        treatment, treated_weight * (outcome - treated), control_weight * (control - outcome)
     )
-    return modelled + corrected
+    return treated - control + corrected

@@ -11,20 +11,20 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Final, Literal, get_args
+from typing import Any, ClassVar, Final, Literal, get_args
 
 import numpy as np
 from scipy.special import expit, ndtri, stdtrit
 
 from private_ate.arguments import one_of, real_number, settle, whole_number
 from private_ate.arrays import Floats, Integers
-from private_ate.baselines.estimand_weights import POPULATIONS, balancing_weights
 from private_ate.baselines.private_window import (
     Window,
     can_choose_window,
     release_window,
     variance_bound,
 )
+from private_ate.baselines.steps import BaselineSettings, balancing_weights, common_settings
 from private_ate.effects.estimate import Estimate, Quantity
 from private_ate.errors import ArgumentError
 from private_ate.methods.blocks.partition import draw_keys, draw_shuffles
@@ -34,13 +34,11 @@ from private_ate.privacy.distributions import NoiseDistribution, staircase_varia
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import staircase_and_normal_quantile, staircase_quantile
 from private_ate.privacy.quantization import OUTCOME_STEPS
-from private_ate.release.metadata import Pair
 from private_ate.request import Request
-from private_ate.settings import ABSENT, Absent, Settings
+from private_ate.settings import ABSENT, Absent
 from private_ate.study import Groups, Study
 
 __all__ = [
-    "GroupModel",
     "GroupedOptions",
     "Limits",
     "estimate_grouped",
@@ -56,7 +54,6 @@ _ROWS_PER_COEFFICIENT: Final = 10
 _BALANCE: Final = 4.0  # c: what a group's own error weighs against the noise of the mean
 _INTERVAL_SHARE: Final = Fraction(1, 10)
 _WINDOW_SHARES: Final = (Fraction(7, 20), Fraction(1, 4))  # of the midpoint and of the spread
-_CUT_OFF: Final = "not what a window cuts from skewed effects"
 _SURELY: Final = 0.8  # two-sided: the noise of the spread exceeds this quantile once in ten
 _STEPS: Final = 8  # of Newton's method
 _LARGEST_WEIGHT: Final = 50.0  # of the propensity model, so that a step too far stays finite
@@ -103,7 +100,7 @@ class GroupedOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupedSettings(Settings):
+class GroupedSettings(BaselineSettings):
     """Settings of the grouped baseline.
 
     Attributes
@@ -112,10 +109,6 @@ class GroupedSettings(Settings):
         Disjoint groups of rows, each with an effect of its own.
     effect_limits : pair of float
         Between which values the effect of a group was kept.
-    ridge : float
-        Penalty λ of the models.
-    truncation : float
-        Least propensity, and distance from one, that weights are held to.
     centre : str
         How the effects of groups were put together; absent where their mean was asked for.
     midpoint : float
@@ -125,12 +118,9 @@ class GroupedSettings(Settings):
         winsorised mean only.
     effect_window : pair of float
         Between which values the effect of a group was kept in the end; of a winsorised mean only.
-    noise_standard_deviation : float
-        Standard deviation of the effect's own noise, in units of the outcome.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("grouped",)
-    levels: ClassVar[tuple[str, ...]] = ("sample",)
 
     groups: int
     effect_limits: tuple[float, float]
@@ -176,28 +166,24 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class _Mean:
-    """The released mean of M group effects, in units of the outcome's range."""
-
-    value: float
-    unit: float  # w/M, the sensitivity
-    epsilon: float
-
-    def quantile(self, coverage: float) -> float:
-        """Return how far the noise reaches, with the given probability."""
-        return self.unit * staircase_quantile(coverage, self.epsilon)
-
-
-@dataclass(frozen=True, slots=True)
 class _Centre:
-    """What was released of the group effects, in units of the outcome's range.
+    """The released mean of M group effects, in units of the outcome's range.
 
-    ``deviation`` is that of their mean by sampling, raised where there are few groups, and None if
-    no interval was asked for; ``window`` is where effects were winsorised.
+    Attributes
+    ----------
+    value, unit, epsilon : float
+        The mean, the sensitivity w/M, and the ε of the mean.
+    deviation : float or None
+        That of the mean by sampling, raised where there are few groups; None if no interval was
+        asked for.
+    window : Window or None
+        Where effects were winsorised.
     """
 
-    mean: _Mean
-    deviation: float | None
+    value: float
+    unit: float
+    epsilon: float
+    deviation: float | None = None
     window: Window | None = None
 
 
@@ -217,25 +203,25 @@ def estimate_grouped(study: Study, request: Request, noise: Noise) -> Estimate:
         centre = _release_winsorized(effects, limits, request, noise)
     else:
         centre = _release_plain(effects, limits, request, noise)
-    mean, half = centre.mean, None
+    half = None
     if centre.deviation is not None:
         half = staircase_and_normal_quantile(
-            request.coverage, mean.epsilon, mean.unit, centre.deviation
+            request.coverage, centre.epsilon, centre.unit, centre.deviation
         )
-    reach = mean.quantile(request.coverage)
+    reach = centre.unit * staircase_quantile(request.coverage, centre.epsilon)
+    ends = [
+        None if away is None else (width * (centre.value - away), width * (centre.value + away))
+        for away in (reach, half)
+    ]
     released = Quantity(
-        width * mean.value,
-        (NoiseDistribution("staircase", width * mean.unit, mean.epsilon),),
+        width * centre.value,
+        (NoiseDistribution("staircase", width * centre.unit, centre.epsilon),),
         () if centre.deviation is None else ((width * centre.deviation) ** 2,),
-        noise_interval=_around(mean.value, reach, width),
-        interval=None if half is None else _around(mean.value, half, width),
+        noise_interval=ends[0],
+        interval=ends[1],
     )
     settings = _settings(request, options, limits, count, centre, noise, width=width)
     return Estimate.of(released, settings)
-
-
-def _around(mean: float, half: float, width: float) -> Pair:
-    return width * (mean - half), width * (mean + half)
 
 
 def number_of_groups(
@@ -265,10 +251,10 @@ def _effects(  # a study, a request and what was decided from it
 ) -> Integers:
     """Return every group's effect on the grid, within the limits."""
     (shuffle,) = draw_shuffles(study.size, count, 1, keys)
-    model = GroupModel(request.estimand, options.ridge, options.truncation)
 
     def kernel(groups: Groups) -> Integers:
-        steps = np.rint(group_effects(groups, model) * float(1 << _BITS)).astype(np.int64)
+        steps = np.rint(group_effects(groups, request.estimand, options) * float(1 << _BITS))
+        steps = steps.astype(np.int64)
         return np.clip(steps, limits.low, limits.high)[:, None]
 
     return study.by_groups(shuffle, kernel, title="groups")[:, 0]
@@ -278,13 +264,12 @@ def _release_plain(effects: Integers, limits: Limits, request: Request, noise: N
     """Release the mean of effects within the limits, and their spread for an interval."""
     with_interval = request.confidence is not None and effects.size > 1
     spread_epsilon = request.epsilon * _INTERVAL_SHARE if with_interval else Fraction(0)
-    mean = _release_mean(effects, limits, noise, request.epsilon - spread_epsilon)
-    deviation = None
-    if with_interval:
-        square = _release_spread(effects, limits, noise, spread_epsilon)
-        factor = _student_factor(effects.size - 1, request.coverage)
-        deviation = factor * math.sqrt(square / effects.size)
-    return _Centre(mean, deviation)
+    centre = _release_mean(effects, limits.width, noise, request.epsilon - spread_epsilon)
+    if not with_interval:
+        return centre
+    square = _release_spread(effects, limits, noise, spread_epsilon)
+    factor = _student_factor(effects.size - 1, request.coverage)
+    return replace(centre, deviation=factor * math.sqrt(square / effects.size))
 
 
 def _release_winsorized(
@@ -300,15 +285,15 @@ def _release_winsorized(
         effects, (limits.low, limits.high), noise, midpoint=midpoint, spread=spread
     )
     kept = np.clip(effects, window.low, window.high)
-    held = Limits(window.low, window.high)
-    mean = _release_mean(kept, held, noise, request.epsilon - midpoint - spread)
+    width = window.high - window.low
+    centre = _release_mean(kept, width, noise, request.epsilon - midpoint - spread)
     if request.confidence is None or effects.size == 1:
-        return _Centre(mean, None, window)
+        return replace(centre, window=window)
     variance = variance_bound(window, effects.size, spread)
-    deviation = math.sqrt(variance / effects.size) / 2**_BITS
     # A spread read off one rank knows about half of what a standard deviation does.
     factor = _student_factor(max((effects.size - 1) / 2, 1.0), request.coverage)
-    return _Centre(mean, factor * deviation, window)
+    deviation = factor * (math.sqrt(variance / effects.size) / 2**_BITS)
+    return replace(centre, deviation=deviation, window=window)
 
 
 def _student_factor(degrees: float, coverage: float) -> float:
@@ -317,12 +302,12 @@ def _student_factor(degrees: float, coverage: float) -> float:
     return float(stdtrit(degrees, tail) / ndtri(tail))
 
 
-def _release_mean(effects: Integers, limits: Limits, noise: Noise, epsilon: Fraction) -> _Mean:
-    """Release the sum of the group effects, of which a record moves one by w at most."""
+def _release_mean(effects: Integers, width: int, noise: Noise, epsilon: Fraction) -> _Centre:
+    """Release the sum of the group effects, of which a record moves one by the width at most."""
     total = sum(int(value) for value in effects)
-    noisy = noise.staircase("mean effect", total, sensitivity=limits.width, epsilon=epsilon)
+    noisy = noise.staircase("mean effect", total, sensitivity=width, epsilon=epsilon)
     scale = effects.size << _BITS
-    return _Mean(noisy / (2 * scale), limits.width / scale, float(epsilon))
+    return _Centre(noisy / (2 * scale), width / scale, float(epsilon))
 
 
 def _release_spread(effects: Integers, limits: Limits, noise: Noise, epsilon: Fraction) -> float:
@@ -351,59 +336,47 @@ def _settings(  # what was decided, released and spent
     *,
     width: float,
 ) -> GroupedSettings:
+    step, window = width / 2**_BITS, centre.window
     covers = "noise and sampling; not the bias of small groups, not confounding"
-    step = width / 2**_BITS
-    mean = centre.mean
-    settings = GroupedSettings(
+    within: dict[str, Any] = {"centre": ABSENT if options.centre == "mean" else "mean"}
+    if window is not None:
+        covers += ", not what a window cuts from skewed effects"
+        within = {
+            "centre": "winsorized",
+            "midpoint": window.midpoint * step,
+            "spread": window.spread * step,
+            "effect_window": (window.low * step, window.high * step),
+        }
+    deviation = math.sqrt(staircase_variance(centre.epsilon))
+    unseen = (
+        "sampling, not confounding" if window is None else "the window, not sampling or confounding"
+    )
+    said = {**within, **common_settings(request, noise)}
+    return GroupedSettings(
         groups=count,
         effect_limits=(limits.low * step, limits.high * step),
         ridge=options.ridge,
         truncation=options.truncation,
         estimand=request.estimand,
-        confidence=request.coverage,
-        noise_standard_deviation=width * mean.unit * math.sqrt(staircase_variance(mean.epsilon)),
-        budget={spend.step: float(spend.epsilon) for spend in noise.spends},
+        noise_standard_deviation=width * centre.unit * deviation,
         interval_covers=ABSENT if centre.deviation is None else covers,
-        noise_interval_covers="the noise of the mean; not sampling, not confounding",
-        population=POPULATIONS[request.estimand],
-    )
-    window = centre.window
-    if window is None:
-        return settings if options.centre == "mean" else replace(settings, centre="mean")
-    return replace(
-        settings,
-        centre="winsorized",
-        midpoint=window.midpoint * step,
-        spread=window.spread * step,
-        effect_window=(window.low * step, window.high * step),
-        interval_covers=ABSENT if centre.deviation is None else f"{covers}, {_CUT_OFF}",
-        noise_interval_covers="the noise of the mean; not the window, not sampling or confounding",
+        noise_interval_covers=f"the noise of the mean; not {unseen}",
+        **said,
     )
 
 
 def _pair(limits: object) -> tuple[float, float]:
     """Return two limits in ascending order."""
-    if not isinstance(limits, tuple | list) or len(limits) != 2:
-        msg = "the limits of a group's effect are two numbers, the smaller one first"
-        raise ArgumentError(msg, parameter="limits")
-    low, high = (real_number("a limit of a group's effect", limit, -1e300, 1e300)
-                 for limit in limits)  # fmt: skip
-    if not low < high:
-        msg = "the limits of a group's effect are two numbers, the smaller one first"
-        raise ArgumentError(msg, parameter="limits")
-    return low, high
+    if isinstance(limits, tuple | list) and len(limits) == 2:
+        low, high = (real_number("a limit of a group's effect", one, -1e300, 1e300)
+                     for one in limits)  # fmt: skip
+        if low < high:
+            return low, high
+    msg = "the limits of a group's effect are two numbers, the smaller one first"
+    raise ArgumentError(msg, parameter="limits")
 
 
-@dataclass(frozen=True, slots=True)
-class GroupModel:
-    """Whose effect a group estimates, the penalty of its scores and where they are cut."""
-
-    estimand: Estimand
-    ridge: float
-    truncation: float
-
-
-def group_effects(groups: Groups, model: GroupModel) -> Floats:
+def group_effects(groups: Groups, estimand: Estimand, options: GroupedOptions) -> Floats:
     """Return a difference of weighted means per group, in [−1, 1]; 0 where an arm is empty.
 
     The first axis of the stacked arrays runs over groups; no operation mixes groups, the number of
@@ -411,8 +384,9 @@ def group_effects(groups: Groups, model: GroupModel) -> Floats:
     what is computed here. Outcomes are in units of their declared range.
     """
     present = groups.takes_part.astype(np.float64)
-    scores = np.clip(_scores(groups, present, model.ridge), model.truncation, 1 - model.truncation)
-    weights = balancing_weights(model.estimand, scores, groups.treatment) * present
+    least = options.truncation
+    scores = np.clip(_scores(groups, present, options.ridge), least, 1 - least)
+    weights = balancing_weights(estimand, scores, groups.treatment) * present
     outcome = groups.outcome / OUTCOME_STEPS
     means, filled = [], np.ones(present.shape[0], dtype=np.bool_)
     for arm in (groups.treatment, ~groups.treatment):

@@ -18,12 +18,24 @@ import numpy as np
 
 from private_ate.arguments import real_number, settle
 from private_ate.arrays import Floats
-from private_ate.baselines.perturbation import Budget, release_integer, release_vector
-from private_ate.baselines.row_splits import RowSplit, all_rows, split_rows
+from private_ate.baselines.nuisance_models import (
+    fit_propensity,
+    propensity_sensitivity,
+    scores_of,
+)
+from private_ate.baselines.steps import (
+    BaselineSettings,
+    Budget,
+    RowSplit,
+    all_rows,
+    common_settings,
+    release_integer,
+    release_vector,
+    split_rows,
+)
 from private_ate.effects.estimate import Estimate
 from private_ate.errors import ArgumentError
 from private_ate.methods.composition import options_of
-from private_ate.models.propensity import SOLVER_GRADIENT, fit_propensity_obliviously
 from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import (
@@ -34,10 +46,10 @@ from private_ate.privacy.quantization import (
     weighted_sum,
 )
 from private_ate.request import Request
-from private_ate.settings import ABSENT, Absent, Settings, SplitSizes
+from private_ate.settings import ABSENT, Absent, SplitSizes
 from private_ate.study import Block, MatchingStudy, Study
 
-__all__ = ["IpwOptions", "estimate_ipw", "fit_propensity", "propensity_sensitivity", "scores_of"]
+__all__ = ["IpwOptions", "estimate_ipw", "weighted_kernel", "weighted_sensitivity"]
 
 _HALF: Final = 0.5
 _LEAST_SHARED_DELTA: Final = Fraction(2, 10**12)
@@ -79,25 +91,16 @@ class IpwOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class IpwSettings(Settings):
+class IpwSettings(BaselineSettings):
     """Settings of inverse probability weighting.
 
     Attributes
     ----------
-    split : pair of int
-        How many rows trained the models and how many the effect was estimated on.
-    ridge : float
-        Penalty λ of the models.
-    truncation : float
-        Least propensity, and distance from one, that weights are held to.
-    noise_standard_deviation : float
-        Standard deviation of the effect's own noise, in units of the outcome.
     same_rows : bool
         True if all rows served both the model and the mean; absent if they were split.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("ipw",)
-    levels: ClassVar[tuple[str, ...]] = ("sample",)
 
     split: SplitSizes
     ridge: float
@@ -119,14 +122,14 @@ def estimate_ipw(study: MatchingStudy, request: Request, noise: Noise) -> Estima
     """
     options = options_of(request, IpwOptions, "ipw")
     delta = noise_delta(options.delta)
-    stages = _stages(study, options, Budget(request.epsilon, delta, ""), noise)
-    training, evaluation = stages.training, stages.evaluation
+    whole = Budget(request.epsilon, delta, "")
+    (training, fitting), (evaluation, weighting) = _stages(study, options, whole, noise)
     coefficients = release_vector(
         noise,
         "propensity weights",
         fit_propensity(training, options.ridge),
         sensitivity=propensity_sensitivity(training, options.ridge),
-        budget=stages.training_budget,
+        budget=fitting,
     )
     total = evaluation.fold(weighted_kernel(coefficients, options.truncation))
     effect = release_integer(
@@ -134,46 +137,39 @@ def estimate_ipw(study: MatchingStudy, request: Request, noise: Noise) -> Estima
         "weighted outcomes",
         total,
         sensitivity=weighted_sensitivity(options.truncation),
-        unit=_unit(study.domain.bounds.width, evaluation.size),
-        budget=stages.evaluation_budget,
+        # A step of the weighted sum, in units of the outcome.
+        unit=Fraction(study.domain.bounds.width)
+        / (evaluation.size << (OUTCOME_BITS + WEIGHT_BITS)),
+        budget=weighting,
     )
     settings = IpwSettings(
         split=SplitSizes(training.size, evaluation.size),
         ridge=options.ridge,
         truncation=options.truncation,
-        confidence=request.coverage,
         noise_standard_deviation=effect.deviation,
-        budget={spend.step: float(spend.epsilon) for spend in noise.spends},
         noise_interval_covers=(
             "the noise of the weighted mean; not that of the scores, not sampling, not confounding"
         ),
-        population="all n units (ATE)",
         same_rows=True if options.split is False else ABSENT,
+        **common_settings(request, noise),
     )
     return replace(Estimate.of(effect.quantity(request.coverage), settings), delta=delta)
 
 
-@dataclass(frozen=True, slots=True)
-class _Stages:
-    """The rows of the model and of the mean, and what each pass over them may cost."""
+def _stages(
+    study: Study, options: IpwOptions, whole: Budget, noise: Noise
+) -> tuple[tuple[RowSplit, Budget], tuple[RowSplit, Budget]]:
+    """Return the rows of the model and of the mean, and what the pass over each may cost.
 
-    training: RowSplit
-    evaluation: RowSplit
-    training_budget: Budget
-    evaluation_budget: Budget
-
-
-def _stages(study: Study, options: IpwOptions, whole: Budget, noise: Noise) -> _Stages:
-    """Split the rows at the whole cost for either part, or the cost over all rows."""
+    Split rows cost the whole for either part, all rows twice cost half of it each time.
+    """
     if options.split is False:
         rows, half = all_rows(study), Budget(whole.epsilon / 2, whole.delta / 2, "")
-        return _Stages(rows, rows, half, half)
+        return (rows, half), (rows, half)
     training, evaluation = split_rows(study, options.split, noise.entropy)
-    return _Stages(
-        training,
-        evaluation,
-        replace(whole, part="training"),
-        replace(whole, part="evaluation"),
+    return (
+        (training, replace(whole, part="training")),
+        (evaluation, replace(whole, part="evaluation")),
     )
 
 
@@ -182,29 +178,6 @@ def _read_split(split: object) -> float | bool:
     if isinstance(split, bool):
         return _HALF if split else False
     return real_number("the split (or false for all rows twice)", split, 0.05, 0.95)
-
-
-def fit_propensity(part: RowSplit, ridge: float) -> Floats:
-    """Fit the propensity model on ``z/√p`` with ``z = (1, 2x − 1)`` of length p.
-
-    Returned for the unscaled z: scaling the features by 1/√p with penalty λ is the same as leaving
-    them with penalty pλ. The number of passes depends on p and λ only.
-    """
-    dimension = part.dimension + 1
-    if part.is_empty:
-        return np.zeros(dimension)
-    return fit_propensity_obliviously(part, ridge * dimension, 2).coordinates
-
-
-def propensity_sensitivity(part: RowSplit, ridge: float) -> float:
-    """Return the L2 sensitivity of the fitted weights, solver error included.
-
-    ``2/(n₁ λ √p)``: the objective is pλ-strongly convex and one record changes its gradient by at
-    most ``2√p/n₁``. Proof: docs/proofs/baselines.md.
-    """
-    dimension = part.dimension + 1
-    exact = 2 / (part.size * ridge * math.sqrt(dimension))
-    return (exact + 2 * SOLVER_GRADIENT / (ridge * dimension)) * (1 + 1e-9)
 
 
 def weighted_sensitivity(truncation: float) -> int:
@@ -227,17 +200,5 @@ def weighted_kernel(coefficients: Floats, truncation: float) -> Callable[[Block]
     return kernel
 
 
-def scores_of(block: Block, coefficients: Floats) -> Floats:
-    """Return the propensity scores of a block whose covariates are in [−1, 1]."""
-    linear = np.clip(block.covariates @ coefficients[1:] + coefficients[0], -700.0, 700.0)
-    scores: Floats = 1.0 / (1.0 + np.exp(-linear))
-    return scores
-
-
 def _largest_weight(truncation: float) -> int:
     return math.ceil(Fraction(1 << WEIGHT_BITS) / Fraction(truncation))
-
-
-def _unit(width: float, rows: int) -> Fraction:
-    """Return the size of one step of the weighted sum, in units of the outcome."""
-    return Fraction(width) / (rows << (OUTCOME_BITS + WEIGHT_BITS))

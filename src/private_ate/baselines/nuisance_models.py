@@ -1,4 +1,4 @@
-"""Propensity and outcome models of the doubly robust baseline, private or not."""
+"""Propensity and outcome models of competitors, private or not; covariates are in [−1, 1]."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from private_ate.arrays import Floats
-from private_ate.baselines.ipw import fit_propensity, propensity_sensitivity, scores_of
-from private_ate.baselines.perturbation import Budget, release_vector
-from private_ate.baselines.row_splits import RowSplit
+from private_ate.baselines.steps import Budget, RowSplit, release_vector
+from private_ate.models.propensity import SOLVER_GRADIENT, fit_propensity_obliviously
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.study import Block
 
-__all__ = ["NuisanceModels", "fit_nuisance_models", "release_nuisance_models"]
+__all__ = [
+    "NuisanceModels",
+    "fit_nuisance_models",
+    "fit_propensity",
+    "propensity_sensitivity",
+    "release_nuisance_models",
+    "scores_of",
+]
 
 _ARM_SENSITIVITY = math.sqrt(1.5) * (1 + 1e-9)  # (count, sum, sum) moves by at most (1, ½, ½)
 _OUTCOME_RIDGE = 1e-3
@@ -42,31 +48,34 @@ class NuisanceModels:
         return treated, control
 
 
-@dataclass(frozen=True, slots=True)
-class _ArmTotals:
-    """Number of treated rows and centred outcome sums of both arms, in units of the range."""
+def fit_propensity(part: RowSplit, ridge: float) -> Floats:
+    """Fit the propensity model on ``z/√p`` with ``z = (1, 2x − 1)`` of length p.
 
-    treated_count: int
-    treated: float
-    control: float
-
-    def __add__(self, other: _ArmTotals) -> _ArmTotals:
-        return _ArmTotals(
-            self.treated_count + other.treated_count,
-            self.treated + other.treated,
-            self.control + other.control,
-        )
+    Returned for the unscaled z: scaling the features by 1/√p with penalty λ is the same as leaving
+    them with penalty pλ. The number of passes depends on p and λ only.
+    """
+    dimension = part.dimension + 1
+    if part.is_empty:
+        return np.zeros(dimension)
+    return fit_propensity_obliviously(part, ridge * dimension, 2).coordinates
 
 
-@dataclass(frozen=True, slots=True)
-class _Moments:
-    """Gram matrices and cross products by arm (control, treated); shapes (2, p, p), (2, p)."""
+def propensity_sensitivity(part: RowSplit, ridge: float) -> float:
+    """Return the L2 sensitivity of the fitted weights, solver error included.
 
-    gram: Floats
-    cross: Floats
+    ``2/(n₁ λ √p)``: the objective is pλ-strongly convex and one record changes its gradient by at
+    most ``2√p/n₁``. Proof: docs/proofs/baselines.md.
+    """
+    dimension = part.dimension + 1
+    exact = 2 / (part.size * ridge * math.sqrt(dimension))
+    return (exact + 2 * SOLVER_GRADIENT / (ridge * dimension)) * (1 + 1e-9)
 
-    def __add__(self, other: _Moments) -> _Moments:
-        return _Moments(self.gram + other.gram, self.cross + other.cross)
+
+def scores_of(block: Block, coefficients: Floats) -> Floats:
+    """Return the propensity scores of a block whose covariates are in [−1, 1]."""
+    linear = np.clip(block.covariates @ coefficients[1:] + coefficients[0], -700.0, 700.0)
+    scores: Floats = 1.0 / (1.0 + np.exp(-linear))
+    return scores
 
 
 def release_nuisance_models(
@@ -79,10 +88,8 @@ def release_nuisance_models(
     """
     weights = fit_propensity(part, ridge)
     slope = propensity_sensitivity(part, ridge) * math.sqrt(2)
-    totals = part.fold(_arm_totals)
     arm = _ARM_SENSITIVITY * math.sqrt(2)
-    sums = np.array([totals.treated_count, totals.treated, totals.control])
-    joint = np.concatenate((weights / slope, sums / arm))
+    joint = np.concatenate((weights / slope, part.fold(_arm_totals) / arm))
     noisy = release_vector(noise, "nuisance models", joint, sensitivity=1 + 1e-9, budget=budget)
     count, treated, control = noisy[-3:] * arm
     return NuisanceModels(
@@ -94,33 +101,28 @@ def release_nuisance_models(
 
 def fit_nuisance_models(part: RowSplit, ridge: float) -> NuisanceModels:
     """Fit a logistic model and a linear model per arm without any noise; **not private**."""
-    moments = part.fold(_moments)
     dimension = part.dimension + 1
     penalty = _OUTCOME_RIDGE * part.size * np.eye(dimension)
     control, treated = (
-        np.linalg.solve(gram + penalty, cross)
-        for gram, cross in zip(moments.gram, moments.cross, strict=True)
+        np.linalg.solve(moments[:, :-1] + penalty, moments[:, -1])
+        for moments in part.fold(_moments)
     )
     middle = np.eye(dimension)[0] / 2  # outcomes were centred
     return NuisanceModels(fit_propensity(part, ridge), treated + middle, control + middle)
 
 
-def _arm_totals(block: Block) -> _ArmTotals:
-    centred = _centred(block)
-    treated = float(centred[block.treatment].sum())
-    return _ArmTotals(
-        int(np.count_nonzero(block.treatment)), treated, float(centred[~block.treatment].sum())
-    )
+def _arm_totals(block: Block) -> Floats:
+    """Return the number of treated rows and the centred outcome sums of both arms, in ranges."""
+    centred, treated = _centred(block), block.treatment
+    return np.array([np.count_nonzero(treated), centred[treated].sum(), centred[~treated].sum()])
 
 
-def _moments(block: Block) -> _Moments:
+def _moments(block: Block) -> Floats:
+    """Return Gram matrices beside cross products by arm (control, treated); shape (2, p, p + 1)."""
     features = np.column_stack((np.ones(block.treatment.size), block.covariates))
-    centred = _centred(block)
+    whole = np.column_stack((features, _centred(block)))
     arms = (~block.treatment, block.treatment)
-    return _Moments(
-        np.stack([features[arm].T @ features[arm] for arm in arms]),
-        np.stack([features[arm].T @ centred[arm] for arm in arms]),
-    )
+    return np.stack([features[arm].T @ whole[arm] for arm in arms])
 
 
 def _centred(block: Block) -> Floats:

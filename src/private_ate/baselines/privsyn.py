@@ -144,7 +144,7 @@ def estimate_privsyn(study: MatchingStudy, request: Request, noise: Noise) -> Es
     )
     budget = concentrated_budget(request.epsilon, delta)
     shares = [budget * share for share in _SHARES]
-    counts = study.unannounced().fold(columns.count_pairs).counts
+    counts = study.unannounced().fold(columns.count_pairs)
     singles = _measure_columns(columns, counts, neighbours, shares[0], noise)
     pairs = _choose(columns, counts, neighbours, shares[1:], noise)
     marginals = combine_pairs(pairs, columns.sizes)

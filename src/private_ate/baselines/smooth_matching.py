@@ -17,6 +17,7 @@ import numpy as np
 
 from private_ate.arguments import settle
 from private_ate.arrays import Integers
+from private_ate.baselines.steps import BaselineSettings, common_settings
 from private_ate.domain import Categories, Domain
 from private_ate.effects.estimate import Estimate, Quantity
 from private_ate.errors import ArgumentError
@@ -25,8 +26,8 @@ from private_ate.privacy.accounting import DEFAULT_DELTA, noise_delta, smoothing
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_BITS
 from private_ate.request import Request
-from private_ate.settings import ABSENT, Absent, Settings
-from private_ate.study import Block, MatchingStudy
+from private_ate.settings import ABSENT, Absent
+from private_ate.study import Added, Block, MatchingStudy
 
 __all__ = [
     "Cells",
@@ -77,14 +78,11 @@ class SmoothMatchingOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class Cells(Added):
     """Counts and outcome sums by cell and arm (control, treated), each of shape (cells, 2)."""
 
     counts: Integers
     sums: Integers
-
-    def __add__(self, other: Cells) -> Cells:
-        return Cells(self.counts + other.counts, self.sums + other.sums)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +94,7 @@ class MatchingCells:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SmoothMatchingSettings(Settings):
+class SmoothMatchingSettings(BaselineSettings):
     """Settings of matching within cells, of which one makes the difference in means.
 
     Attributes
@@ -108,7 +106,6 @@ class SmoothMatchingSettings(Settings):
     """
 
     methods: ClassVar[tuple[str, ...]] = ("smooth_matching", "difference_in_means")
-    levels: ClassVar[tuple[str, ...]] = ("sample",)
 
     cells: MatchingCells
     confidence: float
@@ -157,10 +154,8 @@ def release_matched_effect(
     ate = float(Fraction(noisy, 2 * scale) * Fraction(study.domain.bounds.width))
     settings = SmoothMatchingSettings(
         cells=MatchingCells(tuple(names), coding.count),
-        confidence=request.coverage,
-        budget={spend.step: float(spend.epsilon) for spend in noise.spends},
         noise="its scale depends on the records and is not shown",
-        population=_MATCHED if names else _COMPARED,
+        **common_settings(request, noise) | {"population": _MATCHED if names else _COMPARED},
     )
     numerics = "" if delta else "idealized numerics"
     return replace(

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 import numpy as np
 
 from private_ate.arguments import parse_memory
 from private_ate.arrays import Integers, Words
-from private_ate.checking.arms import count_subgroups, judge_arms, judge_subgroups
+from private_ate.checking.arms import (
+    count_subgroups,
+    judge_arms,
+    judge_subgroups,
+    judge_support,
+    weigh_arms,
+)
 from private_ate.checking.column_counts import (
     ArmPositions,
     ColumnCounts,
@@ -21,22 +26,29 @@ from private_ate.checking.column_counts import (
     read_entries,
     spread_bits,
 )
-from private_ate.checking.column_heuristics import is_named_id, reveals_arm
-from private_ate.checking.columns import judge_covariate, judge_declarations
-from private_ate.checking.findings import Arms, ArmsSupport, DataCheck, Finding, Support
-from private_ate.checking.outcome import EventCounts, judge_outcome
-from private_ate.checking.overlap import judge_support, weigh_arms
+from private_ate.checking.columns import (
+    is_named_id,
+    judge_covariate,
+    judge_declarations,
+    reveals_arm,
+)
+from private_ate.checking.findings import Arms, DataCheck, Finding, Support
+from private_ate.checking.outcome import (
+    EventCounts,
+    judge_outcome,
+    judge_survival,
+    judge_time_like_outcome,
+)
 from private_ate.checking.proposals import propose_declaration, propose_lines
 from private_ate.checking.repeats import (
+    TELLS,
     RowSample,
     judge_copies,
     judge_ids,
     judge_lines,
     judge_persons,
     judge_repeats,
-    reveals_outcome,
 )
-from private_ate.checking.survival import judge_survival, judge_time_like_outcome, observe_times
 from private_ate.data.csv_file import CsvFile, find_long_lines
 from private_ate.data.files import (
     MEMORY_LIMIT,
@@ -135,23 +147,33 @@ def check_data(  # noqa: PLR0913  # the questions that an estimate asks about co
     schema = _columns(data, named, covariates, level)
     unasked = unasked_outcomes(domain, named)
     names = covariate_names(schema, named, covariates, person=person, unasked=unasked)
-    pass_over = _Pass.over(named, names, person, schema.names)
+    counted = _Pass(named, names, person, schema.names)
 
     def look() -> DataCheck:
         public = [named.treatment.column, *names]
-        table = open_table(data, memory, pass_over.columns, public=public)
-        pass_over.read(table, progress)
+        table = open_table(data, memory, counted.columns, public=public)
+        counted.read(table, progress)
         file = file_of(data)
-        if isinstance(file, CsvFile):
-            pass_over.long_lines = find_long_lines(file)
-        support = _weigh(table, pass_over, progress)
-        found = pass_over.judged(level, rows_per_person, support, leaves_out=leave_out_undeclared)
-        survival = _judge_times(table, pass_over, schema.names)
-        found = replace(found, findings=(*found.findings, *survival))
-        if not subgroups:
-            return found
-        cells = count_subgroups(table.chunks(pass_over.columns), named, subgroups)
-        return replace(found, findings=(*found.findings, *judge_subgroups(cells)))
+        long_lines = find_long_lines(file) if isinstance(file, CsvFile) else (0, 0)
+        support = _weigh(table, counted, progress)
+        arms, rows = counted.arms, int(counted.rows.sum())
+        leaves_out = leave_out_undeclared
+        findings = [
+            *judge_arms(arms, named.treatment, leaves_out=leaves_out),
+            *_judge_columns(counted, level),
+            *_judge_rows(counted, rows_per_person, long_lines),
+            *judge_support(support, arms),
+        ]
+        ids = {finding.column for finding in findings if finding.topic in ("persons", TELLS)}
+        proposed = propose_lines(
+            named, arms, counted.outcomes, counted.covariates, leaves_out=leaves_out,
+            left_out={name for name in names if name in ids},
+        )  # fmt: skip
+        findings += _judge_times(table, counted, schema.names)
+        if subgroups:
+            cells = count_subgroups(table.chunks(counted.columns), named, subgroups)
+            findings += judge_subgroups(cells)
+        return DataCheck(rows, arms, tuple(findings), support, proposed)
 
     return without_words(look)
 
@@ -175,52 +197,36 @@ def _columns(data: object, domain: Domain, covariates: Covariates, level: Level 
     return schema
 
 
-@dataclass(slots=True)
 class _Pass:
     """One pass over the rows and what it counts."""
 
-    domain: Domain
-    outcomes: tuple[ColumnCounts, ...]
-    covariates: tuple[ColumnCounts, ...]
-    person: str | None
-    columns: tuple[str, ...]
-    positions: ArmPositions
-    rows: Integers
-    undeclared: ValueCounts
-    missing: int = 0
-    beyond: int = 0  # doses beyond the outer edges of bins
-    hashes: HashCounts = field(default_factory=HashCounts)
-    sample: RowSample = field(default_factory=RowSample)
-    events: dict[str, EventCounts] = field(default_factory=dict)
-    ids: dict[str, HashCounts] = field(default_factory=dict)  # columns that may name persons
-    long_lines: tuple[int, int] = (0, 0)
-
-    @classmethod
-    def over(
-        cls, domain: Domain, names: tuple[str, ...], person: str | None, every: tuple[str, ...]
-    ) -> _Pass:
+    def __init__(
+        self, domain: Domain, names: tuple[str, ...], person: str | None, every: tuple[str, ...]
+    ) -> None:
         """Plan a pass; rows are compared in every column unless persons are named."""
         used = (domain.treatment.column, *domain.private_columns, *names)
-        columns = every if person is None else tuple(dict.fromkeys((*used, person)))
-        positions = ArmPositions(domain.treatment)
-        return cls(
-            domain,
-            tuple(
-                ColumnCounts(one.column, one.bounds or None, positions) for one in domain.outcomes
-            ),
-            tuple(ColumnCounts(name, domain.covariates.get(name), positions) for name in names),
-            person,
-            columns,
-            positions,
-            np.zeros(positions.size, np.int64),
-            ValueCounts(places=positions.size),
-            ids={} if person else {name: HashCounts() for name in every if is_named_id(name)},
-            events={
-                one.column: EventCounts(one, positions.size)
-                for one in domain.outcomes
-                if one.reads_labels
-            },
-        )
+        self.domain, self.person = domain, person
+        self.columns = every if person is None else tuple(dict.fromkeys((*used, person)))
+        self.positions = positions = ArmPositions(domain.treatment)
+        self.outcomes = [
+            ColumnCounts(one.column, one.bounds or None, positions) for one in domain.outcomes
+        ]
+        self.covariates = [
+            ColumnCounts(name, domain.covariates.get(name), positions) for name in names
+        ]
+        self.events = {
+            one.column: EventCounts(one, positions.size)
+            for one in domain.outcomes
+            if one.reads_labels
+        }
+        self.rows = np.zeros(positions.size, np.int64)
+        self.undeclared = ValueCounts(places=positions.size)
+        self.missing = 0  # rows without a treatment
+        self.beyond = 0  # doses beyond the outer edges of bins
+        self.hashes = HashCounts()
+        self.sample = RowSample()
+        # Columns that may name persons.
+        self.ids = {} if person else {name: HashCounts() for name in every if is_named_id(name)}
 
     def read(self, table: Table, progress: Progress | None) -> None:
         """Count all rows, chunk by chunk."""
@@ -279,41 +285,36 @@ class _Pass:
             self.missing, self.undeclared.ordered(), neither, counts, self.beyond,
         )  # fmt: skip
 
-    def judged(
-        self,
-        level: Level | None,
-        rows_per_person: int,
-        support: Support | ArmsSupport | None,
-        *,
-        leaves_out: bool,
-    ) -> DataCheck:
-        """Turn the counts into findings: columns in their order, then whole rows."""
-        arms, rows = self.arms, int(self.rows.sum())
-        findings = list(judge_arms(arms, self.domain.treatment, leaves_out=leaves_out))
-        for place, tally in enumerate(self.outcomes):
-            if isinstance(self.domain.outcomes[place], Survival):
-                continue  # judged by its times and events together
-            events = self.events.get(tally.name)
-            findings += judge_outcome(tally, self.domain.of_outcome(place), events)
-        outcomes = tuple(tally.name for tally in self.outcomes)
-        names = tuple(tally.name for tally in self.covariates)
-        copies = judge_copies(self.sample, outcomes, names)
-        for tally in self.covariates:
-            findings += judge_covariate(tally, level, copies[tally.name])
-        findings += judge_declarations(self.covariates, level)
-        if self.person is None:
-            findings.append(judge_repeats(self.hashes, rows))
-            findings += judge_ids(self.ids, rows_per_person)
-        else:
-            findings.append(judge_persons(self.hashes, self.person, rows, rows_per_person))
-        findings += judge_lines(*self.long_lines, rows)
-        findings += judge_support(support, arms)
-        ids = {finding.column for finding in findings if finding.topic == "persons"}
-        proposed = propose_lines(
-            self.domain, arms, self.outcomes, self.covariates, leaves_out=leaves_out,
-            left_out={name for name in names if name in ids or reveals_outcome(copies[name])},
-        )  # fmt: skip
-        return DataCheck(rows, arms, tuple(findings), support, proposed)
+
+def _judge_columns(counted: _Pass, level: Level | None) -> Iterator[Finding]:
+    """Yield what there is to say about outcomes and covariates, in their order."""
+    domain = counted.domain
+    for place, tally in enumerate(counted.outcomes):
+        if not isinstance(domain.outcomes[place], Survival):  # judged by times and events together
+            yield from judge_outcome(
+                tally, domain.of_outcome(place), counted.events.get(tally.name)
+            )
+    copies = judge_copies(
+        counted.sample,
+        [tally.name for tally in counted.outcomes],
+        [tally.name for tally in counted.covariates],
+    )
+    for tally in counted.covariates:
+        yield from judge_covariate(tally, level, copies[tally.name])
+    yield from judge_declarations(counted.covariates, level)
+
+
+def _judge_rows(
+    counted: _Pass, rows_per_person: int, long_lines: tuple[int, int]
+) -> Iterator[Finding]:
+    """Yield what there is to say about whole rows."""
+    rows = int(counted.rows.sum())
+    if counted.person is None:
+        yield judge_repeats(counted.hashes, rows)
+        yield from judge_ids(counted.ids, rows_per_person)
+    else:
+        yield judge_persons(counted.hashes, counted.person, rows, rows_per_person)
+    yield from judge_lines(*long_lines, rows)
 
 
 def _judge_times(table: Table, counted: _Pass, every: tuple[str, ...]) -> list[Finding]:
@@ -321,14 +322,13 @@ def _judge_times(table: Table, counted: _Pass, every: tuple[str, ...]) -> list[F
     domain, columns = counted.domain, counted.columns
     if isinstance(domain.outcome, Survival):
         used = (*domain.private_columns, domain.treatment.column, *domain.covariates)
-        found = observe_times(table.chunks(used), domain, counted.positions)
-        return list(judge_survival(found, domain, counted.positions))
+        return list(judge_survival(table.chunks(used), domain, counted.positions))
     seen = [name for name in every if name in columns]
     low = float(counted.outcomes[0].low.min())
     return list(judge_time_like_outcome(table.chunks(columns), domain, seen, low))
 
 
-def _weigh(table: Table, counted: _Pass, progress: Progress | None) -> Support | ArmsSupport | None:
+def _weigh(table: Table, counted: _Pass, progress: Progress | None) -> Support | None:
     """Weigh the arms by the covariates that can be used as they are."""
     usable: dict[str, Interval | Categories] = {}
     for tally in counted.covariates:

@@ -15,28 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from private_ate.arrays import Bits, Floats, Integers, Words
-from private_ate.checking.phrasing import quoted
+from private_ate.checking.findings import quoted
 from private_ate.data.encoding import read_arms
 from private_ate.data.tables import Table
 from private_ate.domain import Categories, Interval, Treatment, label_text
 
 if TYPE_CHECKING:
     import polars as pl
-
-__all__ = [
-    "SHAPES",
-    "ArmPositions",
-    "Beyond",
-    "ColumnCounts",
-    "Entries",
-    "HashCounts",
-    "ValueCounts",
-    "count_shapes",
-    "hash_entries",
-    "read_entries",
-    "spread_bits",
-    "value_text",
-]
 
 _FEW_HASHES: Final = 1 << 16
 # The first shape that fits is a text's.
@@ -53,26 +38,20 @@ _FIRST: Final = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND: Final = np.uint64(0x94D049BB133111EB)
 
 
-@dataclass(slots=True)
 class Beyond:
     """Values outside declared bounds: how many, how far, and which ones most often."""
 
-    values: ValueCounts
-    below: int = 0
-    above: int = 0
-    furthest_below: float = 0.0
-    furthest_above: float = 0.0
-    between: int = 0  # of a column declared to be 0 or 1
+    def __init__(self, places: int) -> None:
+        """Begin to count, in ``places`` arms and no arm."""
+        self.values = ValueCounts(places=places)
+        self.below = self.above = 0
+        self.furthest = 0.0  # in units of the column
+        self.between = 0  # of a column declared to be 0 or 1
 
     @property
     def count(self) -> int:
         """How many values are clipped."""
         return self.below + self.above
-
-    @property
-    def furthest(self) -> float:
-        """How far the furthest value lies outside, in units of the column."""
-        return max(self.furthest_below, self.furthest_above)
 
     def add(self, entries: Entries, bounds: Interval, arms: Integers) -> None:
         """Compare some rows with their bounds."""
@@ -80,53 +59,39 @@ class Beyond:
         below, above = numbers < bounds.low, numbers > bounds.high
         self.below += int(np.count_nonzero(below))
         self.above += int(np.count_nonzero(above))
-        if below.any():
-            furthest = bounds.low - float(numbers[below].min())
-            self.furthest_below = max(self.furthest_below, furthest)
-        if above.any():
-            furthest = float(numbers[above].max()) - bounds.high
-            self.furthest_above = max(self.furthest_above, furthest)
+        for apart in (bounds.low - numbers[below], numbers[above] - bounds.high):
+            self.furthest = max(self.furthest, float(apart.max(initial=0.0)))
         if bounds.is_binary:
             self.between += int(np.count_nonzero((numbers > 0) & (numbers < 1)))
         self.values.add(entries, below | above, arms)
 
 
-@dataclass(slots=True)
 class ColumnCounts:
     """The counts of one column so far; arrays count each arm, and last the rows of none."""
 
-    name: str
-    declared: Interval | Categories | None
-    positions: ArmPositions
-    kind: str = ""
-    type_name: str = ""
-    is_typed: bool = False
-    keeps_texts: bool = False
-    rows: Integers = field(init=False)
-    missing: Integers = field(init=False)
-    texts: int = 0
-    text_counts: ValueCounts = field(init=False)
-    shapes: Counter[str] = field(default_factory=Counter)
-    low: Floats = field(init=False)
-    high: Floats = field(init=False)
-    is_whole: bool = True
-    rises: bool = True
-    last: float = -np.inf
-    hashes: HashCounts = field(default_factory=lambda: HashCounts(_FEW_HASHES))
-    values: ValueCounts = field(init=False)
-    beyond: Beyond = field(init=False)
-    undeclared: int = 0
-    undeclared_labels: ValueCounts = field(init=False)
-    seen_labels: set[str] = field(default_factory=set)
+    kind = ""
+    type_name = ""
+    is_typed = False
+    keeps_texts = False
 
-    def __post_init__(self) -> None:
-        places = self.positions.size
+    def __init__(
+        self, name: str, declared: Interval | Categories | None, positions: ArmPositions
+    ) -> None:
+        """Begin to count."""
+        self.name, self.declared, self.positions = name, declared, positions
+        places = positions.size
         self.rows, self.missing = np.zeros(places, np.int64), np.zeros(places, np.int64)
-        self.low, self.high = np.full(places, np.inf), np.full(places, -np.inf)
+        self.texts = 0
         self.text_counts = ValueCounts(places=places)
+        self.shapes = Counter[str]()
+        self.low, self.high = np.full(places, np.inf), np.full(places, -np.inf)
+        self.is_whole, self.rises, self.last = True, True, -np.inf
+        self.hashes = HashCounts(_FEW_HASHES)
         self.values = ValueCounts(gives_up=True, places=places)
-        self.beyond = Beyond(ValueCounts(places=places))
+        self.beyond = Beyond(places)
+        self.undeclared = 0
         self.undeclared_labels = ValueCounts(places=places)
+        self.seen_labels = set[str]()
 
     @property
     def present(self) -> int:
@@ -164,15 +129,15 @@ class ColumnCounts:
             self._add_labels(table, entries, self.declared.labels, arms)
 
     def _add_texts(self, entries: Entries, arms: Integers) -> None:
-        if entries.texts is None:
-            return
         is_text = entries.is_text
-        if not is_text.any():
+        import polars as pl  # slow to load
+
+        if entries.texts is None or not is_text.any():
             return
         self.texts += int(np.count_nonzero(is_text))
         if not isinstance(self.declared, Categories):  # labels are counted below
             self.text_counts.add(entries, is_text, arms)
-        self.shapes.update(count_shapes(_chosen(entries.texts, is_text)))
+        self.shapes.update(count_shapes(entries.texts.filter(pl.Series(is_text))))
 
     def _add_numbers(self, numbers: Floats, arms: Integers) -> None:
         finite = np.isfinite(numbers)
@@ -199,12 +164,6 @@ class ColumnCounts:
         strange = ~known & ~entries.is_missing
         self.undeclared += int(np.count_nonzero(strange))
         self.undeclared_labels.add(entries, strange, arms)
-
-
-def _chosen(texts: pl.Series, rows: Bits) -> pl.Series:
-    import polars as pl
-
-    return texts.filter(pl.Series(rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,31 +298,27 @@ class HashCounts:
         """Take in some rows."""
         self.waiting.append(self._kept(hashes))
         if sum(part.size for part in self.waiting) > self.most:
-            self._settle()
+            self._settled()
 
     @property
     def distinct(self) -> int:
         """About how many different hashes there are; exact until thinned."""
-        self._settle()
-        return self.hashes.size << self.thinned
+        return self._settled().size << self.thinned
 
     @property
     def repeated(self) -> int:
         """About how many hashes are shared by several rows."""
-        self._settle()
-        return int(np.count_nonzero(self.counts > 1)) << self.thinned
+        return int(np.count_nonzero(self._settled() > 1)) << self.thinned
 
     @property
     def surplus(self) -> int:
         """About how many rows repeat an earlier one."""
-        self._settle()
-        return int((self.counts - 1).sum()) << self.thinned
+        return int((self._settled() - 1).sum()) << self.thinned
 
     @property
     def largest(self) -> int:
         """The most rows that share a hash, among those kept."""
-        self._settle()
-        return int(self.counts.max(initial=0))
+        return int(self._settled().max(initial=0))
 
     def _kept(self, hashes: Words) -> Words:
         if not self.thinned:
@@ -371,20 +326,22 @@ class HashCounts:
         chosen: Words = hashes[hashes >> np.uint64(64 - self.thinned) == 0]
         return chosen
 
-    def _settle(self) -> None:
-        if not self.waiting:
-            return
-        fresh, times = np.unique(np.concatenate(self.waiting), return_counts=True)
-        self.waiting = []
-        hashes, places = np.unique(np.concatenate([self.hashes, fresh]), return_inverse=True)
-        counts = np.zeros(hashes.size, dtype=np.int64)
-        np.add.at(counts, places, np.concatenate([self.counts, times]))
-        while hashes.size > self.most:
-            self.thinned += 1
-            # Sorted, so that the kept ones come first.
-            size = int(np.searchsorted(hashes, np.uint64(1) << np.uint64(64 - self.thinned)))
-            hashes, counts = hashes[:size], counts[:size]
-        self.hashes, self.counts = hashes, counts
+    def _settled(self) -> Integers:
+        """Return how many rows each of the hashes has, those that wait among them."""
+        if self.waiting:
+            fresh, times = np.unique(np.concatenate(self.waiting), return_counts=True)
+            self.waiting = []
+            hashes, places = np.unique(np.concatenate([self.hashes, fresh]), return_inverse=True)
+            counts = np.zeros(hashes.size, dtype=np.int64)
+            np.add.at(counts, places, np.concatenate([self.counts, times]))
+            while hashes.size > self.most:
+                self.thinned += 1
+                # Sorted, so that the kept ones come first.
+                end = np.uint64(1) << np.uint64(64 - self.thinned)
+                size = int(np.searchsorted(hashes, end))
+                hashes, counts = hashes[:size], counts[:size]
+            self.hashes, self.counts = hashes, counts
+        return self.counts
 
 
 def hash_entries(entries: Entries) -> Words:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from private_ate.codec import OMITTED, encode, stored_as, write_json
+from private_ate.codec import OMITTED, encode, write_json
 from private_ate.release.public_facts import ArmOverlap, Overlap
 from private_ate.showing import show
-
-__all__ = ["NOTE", "Arms", "ArmsSupport", "DataCheck", "Finding", "Severity", "Support"]
 
 Severity = Literal["ok", "note", "bends"]
 NOTE: Final = "not private, do not share"
@@ -84,42 +82,15 @@ class Support:
 
     Attributes
     ----------
-    effective_treated, effective_control : float
-        Kish's effective sizes of the arms.
-    outside_treated, outside_control : int
-        Units whose score lies beyond every score of the other arm.
-    balance : mapping
-        Standardised mean differences of each feature before and after weighting.
-    overlap : Overlap
-        Propensity scores by arm, in equal bins.
-    left_out : tuple of str
-        Covariates that could not be encoded as they are.
-    """
-
-    effective_treated: float = field(repr=False)
-    effective_control: float = field(repr=False)
-    outside_treated: int = field(repr=False)
-    outside_control: int = field(repr=False)
-    balance: Mapping[str, tuple[float, float]] = field(repr=False)
-    overlap: Overlap = field(repr=False, metadata=stored_as("scores"))
-    left_out: tuple[str, ...] = field(default=(), repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class ArmsSupport:
-    """How well several arms overlap under inverse propensity weights; its repr shows no value.
-
-    Attributes
-    ----------
     effective : mapping
-        Kish's effective size of each arm, by its label.
+        Kish's effective size of each arm, by its label, the reference first.
     outside : mapping
         Units of each arm whose score for some other arm lies beyond every score of that arm's own.
     balance : mapping
-        For each feature the greatest standardised mean difference over all pairs of arms, before
-        and after weighting.
-    overlap : ArmOverlap
-        The score of each arm among the units of each, in equal bins.
+        Standardised mean differences of each feature before and after weighting; of several arms
+        the greatest over all pairs.
+    overlap : Overlap or ArmOverlap
+        Propensity scores by arm, in equal bins; of several arms those of each arm.
     left_out : tuple of str
         Covariates that could not be encoded as they are.
     """
@@ -127,15 +98,29 @@ class ArmsSupport:
     effective: Mapping[str, float] = field(repr=False)
     outside: Mapping[str, int] = field(repr=False)
     balance: Mapping[str, tuple[float, float]] = field(repr=False)
-    overlap: ArmOverlap = field(repr=False, metadata=stored_as("scores"))
+    overlap: Overlap | ArmOverlap = field(repr=False)
     left_out: tuple[str, ...] = field(default=(), repr=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the numbers as plain values, scores by the arm whose they are and by arm."""
-        labels = self.overlap.labels
-        scores = [dict(zip(labels, panel, strict=True)) for panel in self.overlap.counts]
-        plain: dict[str, Any] = encode(self)
-        return plain | {"scores": encode(dict(zip(labels, scores, strict=True)))}
+        """Return the numbers as plain values: of two arms by role, of several by label."""
+        by_arm: dict[str, Any] = {"effective": self.effective, "outside": self.outside}
+        scores = self.overlap
+        if isinstance(scores, ArmOverlap):
+            panels = [dict(zip(scores.labels, panel, strict=True)) for panel in scores.counts]
+            shown = encode(dict(zip(scores.labels, panels, strict=True)))
+        else:
+            shown = encode(scores)
+            by_arm = {
+                f"{name}_{role}": number
+                for name, numbers in by_arm.items()
+                for role, number in zip(
+                    ("treated", "control"), reversed(numbers.values()), strict=True
+                )
+            }
+        return {
+            **encode(by_arm), "balance": encode(self.balance), "scores": shown,
+            "left_out": encode(self.left_out),
+        }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +138,7 @@ class DataCheck:
         Rows by their label of treatment.
     findings : tuple of Finding
         What was found: treatment, outcome, covariates in their order, then whole rows.
-    support : Support, ArmsSupport or None
+    support : Support or None
         Overlap and effective sizes; None where an arm is empty or no covariate can be used.
     proposed : str
         TOML for what is not declared, with bounds as seen in the data: to be confirmed.
@@ -164,7 +149,7 @@ class DataCheck:
     rows: int = field(repr=False)
     arms: Arms = field(repr=False)
     findings: tuple[Finding, ...] = field(repr=False)
-    support: Support | ArmsSupport | None = field(repr=False)
+    support: Support | None = field(repr=False)
     proposed: str = field(repr=False)
     note: str = NOTE
 
@@ -186,16 +171,9 @@ class DataCheck:
             "bends": len(self.bends),
             "arms": self.arms.to_dict(),
             "findings": encode(self.findings),
-            "overlap": self._overlap(),
+            "overlap": None if self.support is None else self.support.to_dict(),
             "proposed": self.proposed,
         }
-
-    def _overlap(self) -> dict[str, Any] | None:
-        held = self.support
-        plain: dict[str, Any] | None = (
-            held.to_dict() if isinstance(held, ArmsSupport) else encode(held)
-        )
-        return plain
 
     def to_json(self) -> str:
         """Return everything as one JSON object."""
@@ -208,3 +186,58 @@ class DataCheck:
     def to_html(self) -> str:
         """Return a page for the curator, watermarked throughout."""
         return show(self, "page", str)
+
+
+_LONGEST: Final = 32
+_SHOWN: Final = 5
+
+
+def amount(count: int, total: int, what: str = "rows") -> str:
+    """Say how many of how many, and their share."""
+    return f"{count:,} of {total:,} {what} ({share(count, total)})"
+
+
+def share(count: float, total: float) -> str:
+    """Return a share in per cent; never 0 for what is there, nor 100 for what is not all."""
+    part = 100 * count / total if total else 0.0
+    if 0 < part < 0.1:
+        return "below 0.1 %"
+    if 99.9 < part < 100:
+        return "above 99.9 %"
+    return f"{part:.3g} %" if part < 10 else f"{part:.0f} %"
+
+
+def quoted(text: str) -> str:
+    """Return a label of the data, short and without characters that move a cursor."""
+    short = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    plain = "".join(letter if letter.isprintable() else "·" for letter in short)
+    return f'"{plain}"'
+
+
+def named(column: str) -> str:
+    """Return the name of a column, short and without characters that move a cursor."""
+    return quoted(column)[1:-1] or "(no name)"
+
+
+def listed(counts: Mapping[str, int], *, is_whole: bool = True) -> str:
+    """Return labels with their counts, the most frequent first, and how many more there are."""
+    names = [f"{quoted(label)} ({count:,})" for label, count in counts.items()]
+    rest = len(names) - _SHOWN
+    if rest <= 0:
+        return ", ".join(names)
+    more = f"{rest:,}" if is_whole else f"more than {rest:,}"
+    return f"{', '.join(names[:_SHOWN])}, … {more} more"
+
+
+def first_few(names: Iterable[str], between: str = ", ") -> str:
+    """Return the first names, and how many more there are."""
+    every = list(names)
+    more = f", … {len(every) - _SHOWN:,} more" if len(every) > _SHOWN else ""
+    return between.join(every[:_SHOWN]) + more
+
+
+def number(value: float) -> str:
+    """Return a number as a reader expects it: whole ones whole, others to six digits."""
+    if abs(value) < 1e15 and value == int(value):
+        return f"{int(value):,}"
+    return f"{value:,.6g}"

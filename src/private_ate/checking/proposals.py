@@ -8,7 +8,7 @@ from typing import Final
 
 from private_ate.checking.arms import has_commas
 from private_ate.checking.column_counts import ColumnCounts
-from private_ate.checking.column_heuristics import holds_dates, is_identifier, reveals_arm
+from private_ate.checking.columns import holds_dates, is_identifier, reveals_arm
 from private_ate.checking.findings import Arms
 from private_ate.checking.outcome import missing_rule
 from private_ate.data.parse_values import parse_number

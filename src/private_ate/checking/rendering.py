@@ -7,24 +7,12 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from private_ate.checking.findings import Arms, ArmsSupport
-from private_ate.checking.phrasing import named, quoted
+from private_ate.checking.findings import named, quoted
 from private_ate.report.arm_comparison import balance_table, overlap_figure
-from private_ate.report.markup import Markup, element, page, words_apart
+from private_ate.report.markup import Markup, element, folded, page, table, words_apart
 
 if TYPE_CHECKING:
     from private_ate.checking.findings import DataCheck, Finding
-
-__all__ = [
-    "TITLES",
-    "WATERMARK",
-    "check_lines",
-    "check_page",
-    "check_text",
-    "finding_name",
-    "folded",
-    "verdict",
-]
 
 WATERMARK: Final = "NOT PRIVATE, DO NOT SHARE: read off the records themselves, without noise."
 TITLES: Final = {
@@ -60,7 +48,7 @@ def check_lines(check: DataCheck, width: int) -> Iterator[Line]:
             yield "", ""
     if check.proposed:
         yield "Proposed for the domain file", "bold"
-        for line in folded(check.proposed).split("\n"):
+        for line in shortened(check.proposed).split("\n"):
             yield f"  {line}".rstrip(), ""
         yield "", ""
     yield f"{check.rows:,} rows looked at; nothing was spent or stored.", ""
@@ -68,7 +56,7 @@ def check_lines(check: DataCheck, width: int) -> Iterator[Line]:
     yield WATERMARK, "bold"
 
 
-def folded(proposed: str) -> str:
+def shortened(proposed: str) -> str:
     """Return proposed lines with the first labels of long lists, and how many more there are.
 
     ??? takes the place of the others, so that nobody declares a list that was cut.
@@ -141,20 +129,15 @@ def check_page(check: DataCheck) -> str:
 
 def _sections(findings: Sequence[Finding]) -> Iterator[Markup]:
     for severity, (title, _) in TITLES.items():
-        chosen = [finding for finding in findings if finding.severity == severity]
-        if chosen:
-            head = [element("th", name, scope="col") for name in ("where", "what", "remedy")]
-            rows = [
-                element("tr", element("th", words_apart(finding_name(finding)), scope="row"),
-                        element("td", finding.sentence, data_name=""),
-                        element("td", finding.remedy, data_name="remedy:" * bool(finding.remedy)))
-                for finding in chosen
-            ]  # fmt: skip
+        rows = [
+            (words_apart(finding_name(one)), one.sentence, one.remedy)
+            for one in findings
+            if one.severity == severity
+        ]
+        if rows:
             yield element("h2", title)
-            yield element(
-                "table", element("thead", element("tr", *head)), element("tbody", *rows),
-                class_="arms",
-            )  # fmt: skip
+            columns = [("where", ""), ("what", ""), ("remedy", "")]
+            yield table("", columns, rows, class_="arms")
 
 
 def _overlap(check: DataCheck) -> Iterator[Markup]:
@@ -162,31 +145,25 @@ def _overlap(check: DataCheck) -> Iterator[Markup]:
     if support is None:
         return
     yield element("h2", "Overlap")
-    if isinstance(support, ArmsSupport):
-        yield _arms_table(support, check.arms)
+    several = len(support.effective) > 2
+    if several:
+        names = ("arm", "units", "effective sample size", "beyond every score of some other arm")
+        rows = [
+            (quoted(label)[1:-1], f"{check.arms.counts[label]:,}", f"{effective:,.0f}",
+             f"{support.outside[label]:,}")
+            for label, effective in support.effective.items()
+        ]  # fmt: skip
+        yield table("", [(name, "") for name in names], rows)
     yield overlap_figure(support.overlap)
     yield element("h2", "Balance")
-    if isinstance(support, ArmsSupport):
+    if several:
         yield element("p", "The greatest difference over all pairs of arms.")
     yield balance_table(support.balance)
-
-
-def _arms_table(support: ArmsSupport, arms: Arms) -> Markup:
-    titles = ("arm", "units", "effective sample size", "beyond every score of some other arm")
-    rows = [
-        element("tr", element("th", quoted(label)[1:-1], scope="row"),
-                element("td", f"{arms.counts[label]:,}"), element("td", f"{effective:,.0f}"),
-                element("td", f"{support.outside[label]:,}"))
-        for label, effective in support.effective.items()
-    ]  # fmt: skip
-    head = element("tr", *(element("th", title, scope="col") for title in titles))
-    return element("table", element("thead", head), element("tbody", *rows))
 
 
 def _proposed(text: str) -> Iterator[Markup]:
     if text:
         yield element("h2", "Proposed for the domain file")
-        yield element("pre", folded(text))
-        if folded(text) != text:
-            summary = element("summary", "with all labels")
-            yield element("details", summary, element("pre", text))
+        yield element("pre", shortened(text))
+        if shortened(text) != text:
+            yield folded("with all labels", element("pre", text))

@@ -14,22 +14,12 @@ import numpy as np
 
 from private_ate.arrays import Bits, Floats, Integers, Words
 from private_ate.checking.column_counts import Entries, HashCounts, hash_entries, spread_bits
-from private_ate.checking.findings import Finding
-from private_ate.checking.phrasing import amount, quoted, share
+from private_ate.checking.findings import Finding, amount, quoted, share
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = [
-    "RowSample",
-    "judge_copies",
-    "judge_ids",
-    "judge_lines",
-    "judge_persons",
-    "judge_repeats",
-    "reveals_outcome",
-]
-
+TELLS: Final = "tells the outcome"  # the topic of a covariate that determines it
 _MOST_ROWS: Final = 10_000
 _FEW_SAMPLED: Final = 20
 _SAME: Final = 0.99  # rank correlation, or share of rows, from which on a column determines another
@@ -127,11 +117,6 @@ def judge_copies(
     return found
 
 
-def reveals_outcome(findings: Sequence[Finding]) -> bool:
-    """Whether a covariate's findings say that it determines an outcome."""
-    return any(finding.topic == "tells the outcome" for finding in findings)
-
-
 def _judge_pair(sample: RowSample, name: str, outcome: str) -> Iterator[Finding]:
     has_outcome = ~sample.columns[outcome].is_missing
     covariate = sample.columns[name].taken(has_outcome)
@@ -150,7 +135,7 @@ def _judge_pair(sample: RowSample, name: str, outcome: str) -> Iterator[Finding]
             is_same, how = True, f"its values are classes of {quoted(outcome)}"
     if is_same:
         yield Finding(
-            "tells the outcome", name, "bends",
+            TELLS, name, "bends",
             "it determines the outcome; leave it out: at label level it would publish it "
             f"({how})",
             "keep what was measured before the treatment, and no other form of the outcome",

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from private_ate.cli import flags
+from private_ate.cli.declared import declared_domain
+from private_ate.cli.estimate import described
 from private_ate.cli.output import require_folder, watch
 from private_ate.parameters import keywords_of
 
@@ -32,7 +34,6 @@ def check(
     nothing.
     """
     from private_ate.checking.check import check_data  # keeps --help fast
-    from private_ate.cli.estimate import declared_domain, described  # as above
     from private_ate.data.files import write_whole  # as above
 
     html = given["html"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from private_ate.cli.output import read_release, require_apart
+from private_ate.cli.output import read_release, require_apart, require_writable
 from private_ate.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ def combine(
 
     Sites are named after their files. They answer one question and have nobody in common.
     """
-    from private_ate.cli.estimate import require_writable  # keeps --help fast
-    from private_ate.data.files import write_whole  # as above
+    from private_ate.data.files import write_whole  # keeps --help fast
     from private_ate.sites.combine import combine as combine_releases  # as above
 
     if report is not None:

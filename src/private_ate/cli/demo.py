@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from private_ate.cli.output import watch
-from private_ate.privacy.levels import Level, has_public_covariates
+from private_ate.cli.output import public_facts, watch
+from private_ate.privacy.levels import Level
 
 if TYPE_CHECKING:
     from private_ate.datasets.clinic import ClinicStudy
@@ -28,6 +28,7 @@ def demo(
 
     from private_ate.api import estimate_ate  # as above
     from private_ate.datasets.clinic import draw_clinic  # as above
+    from private_ate.report.text import release_table  # as above
 
     study = _described(draw_clinic())
     out.mkdir(parents=True, exist_ok=True)
@@ -45,7 +46,9 @@ def demo(
     (out / "report.html").write_text(_page(study, releases, out), "utf-8")
     console = Console(highlight=False)
     console.print(_introduction(study))
-    _print_releases(console, releases)
+    for release in releases:
+        console.print(release_table(release))
+        console.print()
     console.print(_farewell(out), soft_wrap=True)
 
 
@@ -64,17 +67,6 @@ def _introduction(study: ClinicStudy) -> str:
         "pressure, given to older and sicker people. By construction it lowers pressure by "
         f"{study.true_effect:g} mmHg more than no drug, on average.\n"
     )
-
-
-def _print_releases(console: object, releases: list[Release]) -> None:
-    from rich.console import Console  # keeps --help fast
-
-    from private_ate.report.text import release_table  # as above
-
-    assert isinstance(console, Console)  # noqa: S101  # for the type checker
-    for release in releases:
-        console.print(release_table(release))
-        console.print()
 
 
 def _farewell(out: Path) -> str:
@@ -102,23 +94,16 @@ def _program() -> list[str]:
 
 
 def _page(study: ClinicStudy, releases: list[Release], out: Path) -> str:
-    from private_ate.diagnostics.overlap import describe_overlap  # as above
-    from private_ate.diagnostics.table_one import describe_arms  # as above
-    from private_ate.release.public_facts import PublicFacts  # as above
-    from private_ate.report.html import releases_page  # as above
+    from private_ate.report.html import releases_page  # keeps --help fast
 
-    overlap = describe_overlap(study.frame, domain=study.domain)
     pairs = []
     for release in releases:
         command = (
             f"private-ate estimate {out}/clinic.csv --domain {out}/clinic.toml "
             f"--level {release.level} --epsilon {float(release.epsilon):g}"
         )
-        facts = PublicFacts(command=command)
-        if has_public_covariates(release.level):
-            table = describe_arms(release, study.frame, domain=study.domain)
-            facts = replace(facts, overlap=overlap, table=table)
-        pairs.append((release, facts))
+        facts = public_facts(release, study.frame, study.domain, None)
+        pairs.append((release, replace(facts, command=command, domain="")))
     return releases_page(
         pairs,
         title="A drug against high blood pressure: one study, two promises",

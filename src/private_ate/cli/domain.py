@@ -17,7 +17,7 @@ import typer
 
 from private_ate.arguments import one_of, read_covariates
 from private_ate.cli import flags
-from private_ate.cli.arms import ArmFlags
+from private_ate.cli.declared import ARM_FLAGS, declared_arms
 from private_ate.errors import ArgumentError
 from private_ate.privacy.levels import Level, has_public_covariates
 
@@ -118,17 +118,17 @@ def domain(
     from private_ate.data.tables import require_column  # as above
 
     one_of("level", level, ("label", "sample"))
-    declared = _declared_arms(treatment, ArmFlags.of(given))
+    declared = _declared_arms(treatment, given)
     if out.exists() and not given["force"]:
         msg = f"the file {str(out)!r} exists; add --force to overwrite it"
         raise ArgumentError(msg)
     reading = {name: given[name] for name in flags.READING}
     schema = read_schema(described_file(data, **reading))
     named = read_covariates(covariates)
-    survival = SurvivalWords(**{name: given[name] for name in _SURVIVAL})
-    survival.require_time(outcome)
+    survival = {name: given[name] for name in _SURVIVAL}
+    _require_time(survival, outcome)
     asked = [("treatment", treatment), ("outcome", outcome)]
-    asked += [("time", survival.time), ("event", survival.event)]
+    asked += [(name, given[name]) for name in ("time", "event")]
     asked += [("covariate", name) for name in named or () if named != "all"]
     for role, name in asked:
         if name is not None:
@@ -161,6 +161,16 @@ def domain(
     typer.echo(f"wrote {out}; fill in every ??? from the code book, then:\n  {shlex.join(check)}")
 
 
+def _require_time(survival: Mapping[str, Any], outcome: str | None) -> None:
+    """Refuse words of survival beside an outcome, or without a column of times."""
+    if survival["time"] is not None and outcome is not None:
+        msg = "a time to an event is declared by --time and --event; leave out --outcome"
+        raise ArgumentError(msg)
+    if survival["time"] is None and any(one is not None for one in survival.values()):
+        msg = "--event, --event-label and --horizon belong to a time to an event: name --time"
+        raise ArgumentError(msg)
+
+
 def _more(drafted: Draft, reading: Mapping[str, Any]) -> list[str]:
     """Return the flags that a check of the drafted domain needs beside it."""
     said = {
@@ -174,16 +184,16 @@ def _more(drafted: Draft, reading: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def _declared_arms(column: str | None, flagged: ArmFlags) -> Treatment | None:
+def _declared_arms(column: str | None, given: Mapping[str, Any]) -> Treatment | None:
     """Return the arms that flags declare; None if none does, as no label is a default here."""
     from private_ate.domain import Treatment  # keeps --help fast
 
-    if flagged == ArmFlags():
+    if all(given[name] is None for name in ARM_FLAGS):
         return None
-    if (flagged.treated is None) != (flagged.control is None):
+    if (given["treated"] is None) != (given["control"] is None):
         msg = "give both labels, --treated and --control, or neither; the draft asks for them then"
         raise ArgumentError(msg)
-    return flagged.declare(Treatment(column or "treatment"))
+    return declared_arms(given, Treatment(column or "treatment"))
 
 
 def _is_number(name: str) -> bool:
@@ -192,32 +202,6 @@ def _is_number(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-@dataclass(frozen=True, slots=True)
-class SurvivalWords:
-    """What flags say of a time to an event; None where a flag was not given."""
-
-    time: str | None = None
-    event: str | None = None
-    event_label: str | None = None
-    horizon: float | None = None
-
-    def require_time(self, outcome: str | None) -> None:
-        """Refuse words of survival beside an outcome, or without a column of times."""
-        if self.time is not None and outcome is not None:
-            msg = "a time to an event is declared by --time and --event; leave out --outcome"
-            raise ArgumentError(msg)
-        if self.time is None and self != SurvivalWords():
-            msg = "--event, --event-label and --horizon belong to a time to an event: name --time"
-            raise ArgumentError(msg)
-
-    def lines(self) -> Iterator[str]:
-        """Yield the declaration, with gaps where no flag was given."""
-        yield f"time = {_text_or_gap(self.time)}"
-        yield f"event = {_text_or_gap(self.event)}"
-        yield f"event_label = {_text_or_gap(self.event_label)}"
-        yield "horizon = ???" if self.horizon is None else f"horizon = {self.horizon:.15g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +215,7 @@ class Draft:
     schema: Mapping[str, str | None]
     treatment: str | None
     outcome: str | None
-    survival: SurvivalWords = SurvivalWords()
+    survival: Mapping[str, Any]
     arms: Treatment | None = None
     named: Sequence[str] | Literal["all"] | None = None
     level: Level = "sample"
@@ -251,11 +235,11 @@ class Draft:
     @property
     def measured(self) -> str | None:
         """The column of the outcome, or of times to an event."""
-        return self.outcome or self.survival.time
+        return self.outcome or self.survival["time"]
 
     @property
     def _taken(self) -> tuple[str | None, ...]:
-        return self.treatment, self.measured, self.survival.event
+        return self.treatment, self.measured, self.survival["event"]
 
     @property
     def covariates(self) -> tuple[str, ...]:
@@ -296,8 +280,11 @@ class Draft:
             yield f"# {_declaration(name, self.schema[name])}  # {reason}"
 
     def _outcome_lines(self) -> Iterator[str]:
-        if self.survival.time is not None:
-            yield from self.survival.lines()
+        if self.survival["time"] is not None:
+            for name in _SURVIVAL:
+                gap = self.survival[name]
+                shown = f"{gap:.15g}" if isinstance(gap, float) else _text_or_gap(gap)
+                yield f"{name} = {shown}"
             return
         yield f"column = {_text_or_gap(self.outcome)}"
         is_binary = self.outcome is not None and self.schema.get(self.outcome) == "binary"

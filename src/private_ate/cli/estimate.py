@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from private_ate.arguments import one_of, real_number
+from private_ate.arguments import one_of
 from private_ate.cli import flags
-from private_ate.cli.arms import ArmFlags, with_survival
+from private_ate.cli.declared import declared_domain
 from private_ate.cli.output import (
     curator_text,
     public_facts,
     require_apart,
     require_folder,
+    require_writable,
+    show_release,
     spent_before,
     watch,
 )
@@ -26,8 +27,7 @@ from private_ate.parameters import keywords_of
 from private_ate.privacy.levels import has_public_covariates
 
 if TYPE_CHECKING:
-    from private_ate.domain import Categories, Domain, Interval
-    from private_ate.release.release import Release
+    from private_ate.domain import Domain
 
 
 @flags.takes_flags("estimate")
@@ -89,7 +89,7 @@ def estimate(
     if asked.json and not asked.quiet:  # a table is headed by them
         _warn(text for text in release.warnings if text not in warned)
     # First: what was paid for is not lost if a page fails.
-    show(release, as_json=asked.json, contrasts=asked.contrasts)
+    show_release(release, as_json=asked.json, contrasts=asked.contrasts)
     named = _without_person(file, known, keywords["covariates"], asked.person)
     if report is not None:
         facts = public_facts(
@@ -143,73 +143,11 @@ def _warn(texts: Iterable[str]) -> None:
         typer.echo(f"warning: {text}", err=True)
 
 
-def show(
-    release: Release, *, as_json: bool, contrasts: Literal["all", "reference"] = "all"
-) -> None:
-    """Print a release as JSON or as a table."""
-    if as_json:
-        typer.echo(release.to_json())
-        return
-    from rich.console import Console  # keeps --help fast
-
-    from private_ate.report.text import release_table  # as above
-
-    Console(highlight=False).print(release_table(release, contrasts))
-
-
 def described(data: str | Path, given: Mapping[str, Any]) -> object:
     """Return a file with what flags say of how it is read."""
     from private_ate.data.files import described_file  # keeps --help fast
 
     return described_file(data, **{name: given[name] for name in flags.READING})
-
-
-def declared_domain(given: Mapping[str, Any]) -> Domain:
-    """Build the domain from a file, from flags, or from both (flags win)."""
-    from private_ate.data.inputs import resolve_domain  # keeps --help fast
-    from private_ate.domain import Binary, Domain, Interval, Survival
-    from private_ate.domain.column_types import as_weights
-
-    path, outcome, bounds = given["domain"], given["outcome"], given.get("bounds") or []
-    binary, event_label = given["binary_outcome"], given.get("event_label")
-    outcome_bounds: tuple[float, float] | None = given["outcome_bounds"]
-    missing = given.get("missing_outcomes")
-    names = list(dict.fromkeys(outcome)) if outcome else given.get("time")
-    file = None if path is None else with_survival(Domain.read(path), given)
-    base = resolve_domain(file, given["treatment"], names)
-    base = with_survival(base, given)
-    if base.further and (binary or event_label is not None or outcome_bounds is not None):
-        msg = (
-            "of several outcomes each has bounds of its own: write --bounds COL=LO:HI or "
-            "--bounds COL=binary for each, or use --domain FILE (also for event labels)"
-        )
-        raise ArgumentError(msg)
-    flagged = dict(_parse_bounds(text) for text in bounds)
-    named = []
-    for one in base.outcomes:
-        limits = flagged.pop(one.column, one.bounds) if base.further else one.bounds
-        filled = None if one.bounds is None or missing is not None else one.bounds.missing
-        if binary or event_label is not None:
-            limits = Binary(missing=filled)
-        elif outcome_bounds is not None:
-            limits = Interval(*outcome_bounds, filled)
-        known_one = one
-        if not isinstance(one, Survival):  # of which flags have said all
-            known_one = replace(one, bounds=limits, event_label=event_label or one.event_label)
-        if missing is not None:
-            known_one = known_one.with_missing(_parse_missing(missing))
-        named.append(known_one)
-    covariates = {**base.covariates, **flagged}
-    covariates.update(_parse_categories(text) for text in given.get("categories") or [])
-    weights, declared = given.get("weights"), base.weights
-    if weights in covariates and any(_parse_bounds(text)[0] == weights for text in bounds):
-        # A bound that a flag gives to the column of weights is theirs.
-        declared = as_weights((weights, covariates.pop(weights)))
-    known = replace(
-        base, treatment=ArmFlags.of(given).declare(base.treatment), outcome=named[0],
-        further=tuple(named[1:]), covariates=covariates, weights=declared,
-    )  # fmt: skip
-    return resolve_domain(known, None, None, weights)
 
 
 def method_options(method: str, level: str, settings: list[str]) -> object | None:
@@ -224,45 +162,3 @@ def method_options(method: str, level: str, settings: list[str]) -> object | Non
         msg = f"write --set OPTION=VALUE, not --set {bad}"
         raise ArgumentError(msg)
     return options_from_texts(method, level, {name: value for name, _, value in pairs})
-
-
-def require_writable(path: Path) -> None:
-    """Refuse a path that cannot be written before any budget is spent on what it would hold."""
-    if path.is_dir() or not path.parent.is_dir():
-        msg = f"the file {str(path)!r} cannot be written; does its folder exist?"
-        raise ArgumentError(msg)
-
-
-def _parse_missing(text: str) -> Literal["public", "private"] | float:
-    word = text.strip().lower()
-    rules: dict[str, Literal["public", "private"]] = {"public": "public", "private": "private"}
-    if word in rules:
-        return rules[word]
-    return real_number("missing outcomes (public, private or a number)", text, -1e150, 1e150)
-
-
-def _parse_bounds(text: str) -> tuple[str, Interval]:
-    from private_ate.domain import Binary, Interval  # keeps --help fast
-
-    name, sign, rest = text.rpartition("=")
-    if name and rest.strip().lower() == "binary":
-        return name, Binary()
-    low, colon, high = rest.partition(":")
-    try:
-        if not (sign and colon and name):
-            raise ValueError  # noqa: TRY301  # one message for every way to get it wrong
-        ends = float(low), float(high)
-    except ValueError as cause:
-        msg = f"write --bounds COL=LO:HI, for example --bounds age=16:60, not {text[:60]!r}"
-        raise ArgumentError(msg) from cause
-    return name, Interval(*ends)
-
-
-def _parse_categories(text: str) -> tuple[str, Categories]:
-    from private_ate.domain import Categories  # keeps --help fast
-
-    name, sign, rest = text.partition("=")
-    if not (sign and name and "|" in rest):
-        msg = f"write --categories 'COL=a|b|c', not {text[:60]!r}"
-        raise ArgumentError(msg)
-    return name, Categories(*rest.split("|"))

@@ -22,49 +22,37 @@ from private_ate.parameters import (
     parameters_of,
 )
 
-# What the command line calls the parameters that errors name; a column stands for {}.
+# What the command line calls the parameters that errors name: as the table of parameters has it,
+# unless more is to be said; a column stands for {}.
 _FLAGS: Final = {
-    "treatment": "--treatment T",
-    "outcome": "--outcome Y",
+    name: " ".join(filter(None, (one.spellings[0], one.metavar)))
+    for one in PARAMETERS
+    for name in (one.name, one.name.replace("_", " "), one.name.replace("_", "-"))
+} | {
     "covariates": "--covariates A,B",
     "bounds": "--bounds {0}=LO:HI or --categories '{0}=a|b|c', or --domain FILE",
     "outcome bounds": "--outcome-bounds LO HI, --binary-outcome, --event-label LABEL "
     "(of several outcomes: --bounds {0}=LO:HI or {0}=binary), or --domain FILE",
     "method": "--method NAME",
     "estimand": "--estimand NAME",
-    "among": "--among LABEL",
     "arms": "--arms A,B,C or --treatment-bins LOW EDGE … HIGH, or --domain FILE",
     "labels": "--treated LABEL --control LABEL (or --arms A,B,C), or --domain FILE",
-    "reference": "--reference LABEL",
-    "by": "--by COLUMN,COLUMN<NUMBER",
-    "overall": "--overall",
     "rows_per_person": "--rows-per-person N",
-    "person": "--person COLUMN",
     "design": "--design randomized",
     "probability": "--probability P or COLUMN",
     "target": "--target NAME",
     "shares": "--set shares=…",
     "model": "--set model=…",
-    "epsilon": "--epsilon E",
     "delta": "--set delta=…",
     "limits": "--set limits=…",
-    "leave out undeclared": "--leave-out-undeclared",
-    "event label": "--event-label LABEL",
     "event": "--time COLUMN --event COLUMN",
-    "horizon": "--horizon TIME",
-    "censoring_by": "--censoring-by COLUMN",
     "missing outcomes": "--missing-outcomes public, private or NUMBER",
     "confidence": "--confidence C",
-    "half-width": "--half-width W",
-    "arm shares": "--arm-shares P,Q,R",
     "mean weight": "--mean-weight M",
     "rows": "--rows N",
     "sep": "--sep ';' (or tab, bar, colon)",
     "decimal": "--decimal , with the --sep of the file",
     "encoding": "--encoding cp1252 (or utf-8, utf-16)",
-    "header row": "--header-row N",
-    "sheet": "--sheet NAME",
-    "dataset": "--dataset NAME",
     "analyst": "--analyst NAME",
     "uncapped": "private-ate ledger bind --others-allowed",
     "ledger": "private-ate ledger create",

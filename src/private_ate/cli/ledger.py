@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
 from private_ate.cli import flags
-from private_ate.cli.output import print_json, print_table, read_text
+from private_ate.cli.output import print_json, print_table, read_text, show_release
 from private_ate.errors import ArgumentError
 from private_ate.privacy.levels import Level, has_public_covariates
 
 if TYPE_CHECKING:
     from private_ate.ledger.binding import Binding
-    from private_ate.ledger.chain import Account, Entry
+    from private_ate.ledger.chain import Entry
     from private_ate.ledger.ledger import Ledger
 
 app = typer.Typer(
@@ -82,7 +83,8 @@ def create(
         level=cast("Any", level), public=columns, rows_per_person=rows_per_person,
         public_gaps=_split(public_gaps), binding=binding,
     )  # fmt: skip
-    _show(ledger, dataset, "Budget", as_json=json)
+    with closing(ledger):
+        _show(ledger, dataset, "Budget", as_json=json)
 
 
 @app.command()
@@ -99,17 +101,13 @@ def bind(
     """Say what `create` left open: level, public columns and gaps, rows per person, analysts."""
     from private_ate.ledger.ledger import Ledger  # keeps --help fast
 
-    ledger = Ledger.open(location)
-    try:
+    with closing(Ledger.open(location)) as ledger:
         ledger.bind(
             dataset, level=cast("Any", level), public=_split(public),
             rows_per_person=rows_per_person, public_gaps=_split(public_gaps),
             uncapped="allowed" if others_allowed else None,
         )  # fmt: skip
-    except BaseException:
-        ledger.close()
-        raise
-    _show(ledger, dataset, "Budget", as_json=json)
+        _show(ledger, dataset, "Budget", as_json=json)
 
 
 @app.command()
@@ -128,19 +126,15 @@ def show(
     """
     from private_ate.ledger.ledger import Ledger  # keeps --help fast
 
-    ledger = Ledger.open(location)
-    if release is None:
-        _show(ledger, dataset, "Budgets", as_json=json)
-        return
-    try:
+    with closing(Ledger.open(location)) as ledger:
+        if release is None:
+            _show(ledger, dataset, "Budgets", as_json=json)
+            return
         stored = ledger.release(release, dataset)
-    finally:
-        ledger.close()
     if json:  # as it was stored, to the letter
         typer.echo(stored)
         return
-    from private_ate.cli.estimate import show as show_release  # keeps --help fast
-    from private_ate.release.release import Release  # as above
+    from private_ate.release.release import Release  # keeps --help fast
 
     show_release(Release.from_json(stored), as_json=False)
 
@@ -150,9 +144,8 @@ def history(location: Location, dataset: OneDataset = None, json: AsJson = False
     """List every entry in order: budgets granted, charges, releases stored."""
     from private_ate.ledger.ledger import Ledger  # keeps --help fast
 
-    ledger = Ledger.open(location)
-    entries = ledger.history(dataset)
-    ledger.close()
+    with closing(Ledger.open(location)) as ledger:
+        entries = ledger.history(dataset)
     if json:
         print_json([_entry(entry) for entry in entries])
         return
@@ -177,11 +170,8 @@ def verify(
     from private_ate.ledger.ledger import Ledger  # as above
 
     text = None if release is None else read_text(release)
-    ledger = Ledger.open(location)
-    try:
+    with closing(Ledger.open(location)) as ledger:
         found = ledger.verify(head, release=text)
-    finally:
-        ledger.close()
     stored = found.stored
     if json:
         row: dict[str, Any] = {"verified": True, "entries": found.entries, "head": found.head}
@@ -238,50 +228,43 @@ def _caps(texts: list[str]) -> dict[str, str]:
 
 
 def _show(ledger: Ledger, dataset: str | None, title: str, *, as_json: bool) -> None:
-    """Print the accounts of a ledger and what its data sets are bound to, and close it."""
-    try:
-        accounts = ledger.accounts(dataset)
-        bound = {name: _bound(ledger, name) for name in {entry.dataset for entry in accounts}}
-    finally:
-        ledger.close()
+    """Print the accounts of a ledger and what its data sets are bound to."""
+    accounts = ledger.accounts(dataset)
+    bound: dict[str, dict[str, Any]] = {}
+    for name in sorted({account.dataset for account in accounts}):
+        roles = ledger.roles(name)
+        bound[name] = {
+            "level": roles.level,
+            "public": sorted(roles.public),
+            "public_gaps": sorted(roles.public_gaps or ()),
+            "rows_per_person": roles.rows_per_person,
+        }
+    rows = [
+        {
+            "dataset": account.dataset,
+            "analyst": account.analyst or None,
+            "epsilon": float(account.total.epsilon_text),
+            "spent": float(account.spent.epsilon_text),
+            "left": float(account.left.epsilon_text),
+            "delta": float(account.total.delta_text),
+            "delta_left": float(account.left.delta_text),
+        }
+        for account in accounts
+    ]
     if as_json:
-        print_json([{**_account(account), **bound[account.dataset]} for account in accounts])
+        print_json(
+            [row | bound[account.dataset] for row, account in zip(rows, accounts, strict=True)]
+        )
         return
-    print_table([_account(account) for account in accounts], title)
+    print_table(rows, title)
     print_table(
         [
-            {
-                "dataset": name,
-                **bound[name],
-                "public": ", ".join(bound[name]["public"]),
-                "public_gaps": ", ".join(bound[name]["public_gaps"]),
-            }
-            for name in sorted(bound)
+            {"dataset": name} | {key: ", ".join(held) if isinstance(held, list) else held
+                                 for key, held in facts.items()}
+            for name, facts in bound.items()
         ],
         "Bound to",
-    )
-
-
-def _account(account: Account) -> dict[str, Any]:
-    return {
-        "dataset": account.dataset,
-        "analyst": account.analyst or None,
-        "epsilon": float(account.total.epsilon_text),
-        "spent": float(account.spent.epsilon_text),
-        "left": float(account.left.epsilon_text),
-        "delta": float(account.total.delta_text),
-        "delta_left": float(account.left.delta_text),
-    }
-
-
-def _bound(ledger: Ledger, dataset: str) -> dict[str, Any]:
-    roles = ledger.roles(dataset)
-    return {
-        "level": roles.level,
-        "public": sorted(roles.public),
-        "public_gaps": sorted(roles.public_gaps or ()),
-        "rows_per_person": roles.rows_per_person,
-    }
+    )  # fmt: skip
 
 
 def _entry(entry: Entry) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -50,6 +50,20 @@ def read_text(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as cause:
         msg = f"the release {str(path)!r} cannot be read"
         raise ArgumentError(msg) from cause
+
+
+def show_release(
+    release: Release, *, as_json: bool, contrasts: Literal["all", "reference"] = "all"
+) -> None:
+    """Print a release as JSON or as a table."""
+    if as_json:
+        typer.echo(release.to_json())
+        return
+    from rich.console import Console  # keeps --help fast
+
+    from private_ate.report.text import release_table  # as above
+
+    Console(highlight=False).print(release_table(release, contrasts))
 
 
 def print_json(value: object) -> None:
@@ -157,6 +171,13 @@ def watch(
     finally:
         if bar.live.is_started:  # rich before 14.3 ends a bar that it never drew with an empty line
             bar.stop()
+
+
+def require_writable(path: Path) -> None:
+    """Refuse a path that cannot be written before any budget is spent on what it would hold."""
+    if path.is_dir() or not path.parent.is_dir():
+        msg = f"the file {str(path)!r} cannot be written; does its folder exist?"
+        raise ArgumentError(msg)
 
 
 def require_folder(path: Path | None) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from private_ate.cli import flags
-from private_ate.cli.arms import ArmFlags, with_survival
+from private_ate.cli.declared import declared_arms, declared_domain, with_survival
+from private_ate.cli.estimate import described, method_options
 from private_ate.cli.output import print_json, watch
 from private_ate.errors import ArgumentError
 from private_ate.parameters import keywords_of
@@ -28,12 +29,7 @@ def plan(
     **given: Any,  # noqa: ANN401  # flags of the table of parameters
 ) -> None:
     """Show expected error and interval width for a list of ε; spends nothing."""
-    from private_ate.cli.estimate import (  # keeps --help fast
-        declared_domain,
-        described,
-        method_options,
-    )
-    from private_ate.planning import plan_ate  # as above
+    from private_ate.planning import plan_ate  # keeps --help fast
 
     source: Any
     if data is None:
@@ -78,10 +74,10 @@ def _planned_study(
             msg = "without DATA several outcomes are those of a --domain FILE"
             raise ArgumentError(msg)
         known = None
-        arms = ArmFlags.of(given).declare(Treatment("t"))
+        arms = declared_arms(given, Treatment("t"))
     else:
         known = Domain.read(given["domain"])
-        arms = ArmFlags.of(given).declare(known.treatment)
+        arms = declared_arms(given, known.treatment)
     sizes = _sizes(given, known)
     named = None if known is None else resolve_domain(known, None, names)
     if given["horizon"] is not None or (named is not None and not named.further):

@@ -9,7 +9,7 @@ import typer
 
 from private_ate.arguments import one_of
 from private_ate.cli import flags
-from private_ate.cli.output import read_release, require_apart
+from private_ate.cli.output import read_release, require_apart, require_writable, show_release
 from private_ate.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -50,14 +50,13 @@ def report(
     The file is taken at its word: "private-ate ledger verify --release R.json" says whether it is
     what the ledger stored.
     """
-    from private_ate.cli.estimate import require_writable, show  # keeps --help fast
-    from private_ate.data.files import write_whole  # as above
+    from private_ate.data.files import write_whole  # keeps --help fast
 
     domain, shown = given["domain"], given["contrasts"]
     one_of("contrasts", shown, ("all", "reference"))
     saved = read_release(release)
     if out is None:
-        show(saved, as_json=False, contrasts=shown)
+        show_release(saved, as_json=False, contrasts=shown)
         return
     require_writable(out)
     require_apart({"R.json": release, "--out": out, "--domain": domain})

@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EncodedRows", "FurtherOutcome", "columns_of", "encode_arms", "encode_covariates",
-    "encode_outcome", "encode_participation", "encode_rows", "map_columns", "mark_missing",
+    "encode_outcome", "encode_rows", "map_columns", "mark_missing",
     "read_arms", "read_outcome", "read_times",
 ]  # fmt: skip
 
@@ -87,14 +86,12 @@ def encode_covariates(table: Table, domain: Domain, gaps: dict[str, Bits] | None
     ``gaps``, if given, is filled with the columns that hold entries which are no number or no
     declared label, and where; for public columns only.
     """
-    widths = [
-        1 if isinstance(kind, Interval) else len(kind.labels) for kind in domain.covariates.values()
-    ]
-    encoded = np.empty((sum(widths), table.rows))
-    firsts = accumulate(widths, initial=0)
+    places = domain.places
+    width = max((place.stop for place in places.values()), default=0)
+    encoded = np.empty((width, table.rows))
 
-    def encode(first: int, name: str) -> None:
-        kind = domain.covariates[name]
+    def encode(name: str) -> None:
+        kind, first = domain.covariates[name], places[name].start
         if isinstance(kind, Interval):
             values = table.numbers(name)
             _scale_into(encoded[first], values, kind)
@@ -104,14 +101,13 @@ def encode_covariates(table: Table, domain: Domain, gaps: dict[str, Bits] | None
         if gaps is not None and gap is not None and gap.any():
             gaps[name] = gap
 
-    jobs = zip(firsts, domain.covariates, strict=False)
     if encoded.size < _MANY_ENTRIES:
-        for first, name in jobs:
-            encode(first, name)
+        for name in places:
+            encode(name)
         return encoded
     with ThreadPoolExecutor(min(os.cpu_count() or 1, 8)) as pool:
-        for done in [pool.submit(encode, first, name) for first, name in jobs]:
-            done.result()
+        for _ in pool.map(encode, places):
+            pass
     return encoded
 
 
@@ -133,11 +129,6 @@ def encode_arms(table: Table, domain: Domain) -> tuple[Bits | Codes, Bits]:
 def read_arms(table: Table, treatment: Treatment) -> tuple[Codes, Bits]:
     """Return the code of each row's arm and whether its own entry says so; if not, it is zero."""
     return _binned(table, treatment) if treatment.bins else _labelled(table, treatment)
-
-
-def encode_participation(table: Table, domain: Domain) -> Bits:
-    """Return True where the entry says which arm a row is in."""
-    return encode_arms(table, domain)[1]
 
 
 def _labelled(table: Table, treatment: Treatment) -> tuple[Codes, Bits]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, Required, TypedDict, Unpack
 
 from private_ate.arrays import Words
 from private_ate.data.files import MEMORY_LIMIT, open_schema, open_table, without_words
@@ -33,12 +33,25 @@ Covariates = Sequence[str] | Literal["all"] | None  # named, every other column,
 Outcomes = str | Sequence[str] | None  # columns of outcomes, the headline first
 
 __all__ = [
-    "Covariates", "Outcomes", "Outline", "PreparedTable", "asked_columns", "complete_domain",
-    "covariate_names", "hash_persons", "most_rows", "prepare_table", "read_rows", "refuse_person",
-    "resolve_domain", "settle_domain", "settle_names", "unasked_outcomes",
+    "ColumnsAsked", "Covariates", "Outcomes", "Outline", "PreparedTable", "asked_columns",
+    "complete_domain", "covariate_names", "hash_persons", "most_rows", "prepare_table", "read_rows",
+    "refuse_person", "resolve_domain", "settle_domain", "settle_names", "unasked_outcomes",
 ]  # fmt: skip
 
 _WHOLE: Final = 2.0**53  # below it every whole number is a float
+
+
+class ColumnsAsked(TypedDict, total=False):
+    """What a caller says about the columns; see `settle_names`."""
+
+    treatment: str | Treatment | None
+    outcome: Outcomes
+    covariates: Required[Covariates]
+    domain: Required[Domain | None]
+    level: Required[Level]
+    from_data: Required[bool]
+    person: str | None
+    unasked: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +84,8 @@ class PreparedTable:
         return Reading("label", leave_out_undeclared=True, declared=declared)
 
 
-def prepare_table(  # noqa: PLR0913  # one value per question about the columns
-    data: object,
-    *,
-    treatment: str | Treatment | None,
-    outcome: Outcomes,
-    covariates: Covariates,
-    domain: Domain | None,
-    level: Level,
-    from_data: bool,
-    person: str | None = None,
-    memory_limit: int = MEMORY_LIMIT,
+def prepare_table(
+    data: object, memory_limit: int = MEMORY_LIMIT, **asked: Unpack[ColumnsAsked]
 ) -> PreparedTable:
     """Read the table and settle what is declared, looked up or missing.
 
@@ -89,10 +93,8 @@ def prepare_table(  # noqa: PLR0913  # one value per question about the columns
     observed range. The outcome's bounds are looked up only when ``from_data`` gives up the
     guarantee. A file that would take more than ``memory_limit`` bytes is opened for streaming.
     """
-    outline = settle_names(
-        open_schema(data, level), treatment=treatment, outcome=outcome, covariates=covariates,
-        domain=domain, level=level, from_data=from_data, person=person,
-    )  # fmt: skip
+    level, from_data = asked["level"], asked["from_data"]
+    outline = settle_names(open_schema(data, level), **asked)
     return read_rows(data, outline, level=level, from_data=from_data, memory_limit=memory_limit)
 
 
@@ -115,7 +117,7 @@ def read_rows(
     return without_words(prepare)
 
 
-def settle_names(  # noqa: PLR0913  # as above
+def settle_names(  # noqa: PLR0913  # one value per question about the columns
     columns: Columns,
     *,
     covariates: Covariates,

@@ -138,7 +138,10 @@ def look_over(
         Entries.at(arms & ~absent, first),
         dict(Counter(labels).most_common(_MOST_QUOTED + 1)),
         {name: Entries.at(rows, first) for name, rows in unreadable.items()},
-        {name: _commas(table, name, rows) for name, rows in unreadable.items()},
+        {
+            name: sum(map(has_decimal_comma, table.labels(name, rows)))
+            for name, rows in unreadable.items()
+        },
         _counted(missing, kept),
         _counted(undeclared, kept),
         table.rows - int(np.count_nonzero(odd)),
@@ -268,10 +271,6 @@ def _unlike(treatment: Treatment) -> str:
     if len(quoted) == 2:
         return f"neither {quoted[1]} nor {quoted[0]}"
     return f"none of {', '.join(quoted)}"
-
-
-def _commas(table: Table, name: str, rows: Bits) -> int:
-    return sum(map(has_decimal_comma, table.labels(name, rows)))
 
 
 def _counted(marks: Mapping[str, Bits], kept: Bits | None) -> dict[str, int]:

@@ -9,10 +9,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from private_ate.datasets import acic, ihdp, lalonde, synth
+from private_ate.datasets import synth
 from private_ate.datasets.birth_weight import birth_weight
 from private_ate.datasets.dataset import Dataset
 from private_ate.datasets.generators import Confounded, Correlated, generate
+from private_ate.datasets.packaged import (
+    load_acic,
+    load_ihdp,
+    load_lalonde,
+    with_coded_letters,
+)
 from private_ate.datasets.several_arms import SeveralArms
 from private_ate.errors import ArgumentError
 
@@ -28,12 +34,12 @@ __all__ = [
 ]
 
 registry: Final[dict[str, Callable[[], Dataset]]] = {
-    "ihdp": ihdp.load,
-    "lalonde": lalonde.load,
-    "acic": acic.load,
+    "ihdp": load_ihdp,
+    "lalonde": load_lalonde,
+    "acic": load_acic,
     "synth": synth.load,
-    "acic-codes": lambda: acic.with_coded_letters(acic.load()),
-} | {f"acic-{setting}": partial(acic.load, setting) for setting in range(2, 11)}
+    "acic-codes": lambda: with_coded_letters(load_acic()),
+} | {f"acic-{setting}": partial(load_acic, setting) for setting in range(2, 11)}
 
 
 def load(name: str) -> Dataset:

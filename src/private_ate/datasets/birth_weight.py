@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 import polars as pl
-from scipy.special import softmax
+from scipy.special import expit, softmax
 
 from private_ate.arrays import Floats, Integers
 from private_ate.datasets.dataset import Dataset
@@ -58,21 +58,18 @@ def birth_weight(mothers: int = 4642, seed: int = 2026) -> Dataset:
     codes = _draw_arms(covariates, rng)
     expected = _expected_weight(covariates)
     weight = expected + _EFFECTS[codes] + 540.0 * rng.standard_normal(mothers)
-    sizes = np.bincount(codes, minlength=len(LABELS))
     columns = {
         "smoking": np.array(LABELS)[codes],
         "cigarettes": _draw_cigarettes(codes, rng),
         "weight": np.clip(weight.round(), 340, 5500).astype(np.int64),
     }
-    return Dataset(
-        name="birth-weight",
-        frame=pl.DataFrame(columns | covariates),
-        domain=DOMAIN,
-        true_effect=float(_EFFECTS[-1]),
-        treated=int(sizes[-1]),
-        control=int(sizes[0]),
-        source=f"generated, {mothers} mothers, seed {seed}",
-        true_means=dict(zip(LABELS, (expected.mean() + _EFFECTS).tolist(), strict=True)),
+    return Dataset.generated(
+        "birth-weight",
+        pl.DataFrame(columns | covariates),
+        DOMAIN,
+        float(_EFFECTS[-1]),
+        f"generated, {mothers} mothers, seed {seed}",
+        dict(zip(LABELS, (expected.mean() + _EFFECTS).tolist(), strict=True)),
     )
 
 
@@ -80,10 +77,10 @@ def _draw_mothers(mothers: int, rng: np.random.Generator) -> dict[str, Integers]
     """Draw covariates that hang together: age, then schooling, marriage, parity, care."""
     age = np.clip(rng.normal(26.5, 5.6, mothers), 13, 45).round()
     education = np.clip(rng.normal(12.7 + 0.16 * (age - 26.5), 2.2), 0, 17).round()
-    married = rng.random(mothers) < _chance(0.95 + 0.11 * (age - 26.5) + 0.2 * (education - 12.7))
-    first_baby = rng.random(mothers) < _chance(-0.3 - 0.09 * (age - 26.5))
+    married = rng.random(mothers) < expit(0.95 + 0.11 * (age - 26.5) + 0.2 * (education - 12.7))
+    first_baby = rng.random(mothers) < expit(-0.3 - 0.09 * (age - 26.5))
     visits = np.clip(rng.normal(10.2 + 1.0 * married + 0.2 * (education - 12.7), 3.4), 0, 40)
-    alcohol = rng.random(mothers) < _chance(-3.6 - 0.8 * married + 0.03 * (age - 26.5))
+    alcohol = rng.random(mothers) < expit(-3.6 - 0.8 * married + 0.03 * (age - 26.5))
     columns = {
         "age": age, "education": education, "married": married, "visits": visits.round(),
         "alcohol": alcohol, "first_baby": first_baby,
@@ -127,8 +124,3 @@ def _draw_cigarettes(codes: Integers, rng: np.random.Generator) -> Integers:
     """Draw a number of cigarettes inside the arm's bin; few smoke more than forty."""
     low, high = np.array([0, 1, 6, 11])[codes], np.array([1, 6, 11, 41])[codes]
     return rng.integers(low, high)
-
-
-def _chance(log_odds: Floats) -> Floats:
-    chance: Floats = 1.0 / (1.0 + np.exp(-log_odds))
-    return chance

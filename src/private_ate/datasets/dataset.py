@@ -50,15 +50,27 @@ class Dataset:
     true_means: Mapping[str, float] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        arms = self.domain.treatment
-        column = self.frame[arms.column]
-        held = tuple(int((column == label).sum()) for label in (arms.treated, arms.control))
+        held = _sizes(self.frame, self.domain)
         if held != (self.treated, self.control):
             msg = (
                 f"data set {self.name!r} should hold {self.treated} treated and {self.control} "
                 f"control units but holds {held[0]} and {held[1]}"
             )
             raise DatasetError(msg)
+
+    @classmethod
+    def generated(  # the fields, but the arms' sizes
+        cls,
+        name: str,
+        frame: pl.DataFrame,
+        domain: Domain,
+        true_effect: float,
+        source: str,
+        true_means: Mapping[str, float] | None = None,
+    ) -> Dataset:
+        """Return generated rows, of which each arm holds as many as it happens to."""
+        sizes = _sizes(frame, domain)
+        return cls(name, frame, domain, true_effect, *sizes, source, true_means or {})
 
     @property
     def size(self) -> int:
@@ -79,6 +91,12 @@ class Dataset:
         from private_ate.diagnostics.exact import exact_effect  # numba loads here
 
         return exact_effect(self.frame, domain=self.domain, neighbors=neighbors)
+
+
+def _sizes(frame: pl.DataFrame, domain: Domain) -> tuple[int, int]:
+    """Return how many rows are treated and how many are controls."""
+    arms, column = domain.treatment, frame[domain.treatment.column]
+    return int((column == arms.treated).sum()), int((column == arms.control).sum())
 
 
 def pairs_of_arms(coded: Sequence[str]) -> list[tuple[str, str]]:

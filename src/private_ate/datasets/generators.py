@@ -7,14 +7,15 @@ from typing import Final, Literal
 
 import numpy as np
 import polars as pl
+from scipy.special import expit
 
-from private_ate.arrays import Floats
+from private_ate.arrays import Bits, Floats
 from private_ate.datasets.dataset import Dataset
 from private_ate.datasets.several_arms import SeveralArms, generate_several_arms
 from private_ate.domain import Binary, Domain, Interval, Treatment
 from private_ate.errors import ArgumentError
 
-__all__ = ["Confounded", "Correlated", "Tails", "generate"]
+__all__ = ["Confounded", "Correlated", "Tails", "generate", "intercept"]
 
 Tails = Literal["bounded", "normal", "heavy"]
 
@@ -115,18 +116,20 @@ def generate(study: Confounded | Correlated | SeveralArms, seed: int) -> Dataset
     covariates = rng.standard_normal((study.size, study.dimension))
     drivers = _directions(study.dimension)
     score = study.selection * (covariates @ drivers[0])
-    propensity = study.overlap + (1.0 - 2.0 * study.overlap) * _sigmoid(score)
+    propensity = study.overlap + (1.0 - 2.0 * study.overlap) * expit(score)
     treatment = rng.random(study.size) < propensity
     baseline = covariates @ drivers[1]
     effects = study.effect * (1.0 + study.heterogeneity * (covariates @ drivers[2]))
     if study.binary:
-        chances = [_sigmoid(_BASE_RATE + baseline), _sigmoid(_BASE_RATE + baseline + effects)]
+        chances = [expit(_BASE_RATE + baseline), expit(_BASE_RATE + baseline + effects)]
         outcome = (rng.random(study.size) < np.where(treatment, chances[1], chances[0])) * 1.0
         true_effect = float((chances[1] - chances[0]).mean())
     else:
         outcome = baseline + effects * treatment + _noise(study.tails, study.size, rng)
         true_effect = float(effects.mean())
-    return _dataset(study, seed, np.column_stack([treatment, outcome, covariates]), true_effect)
+    half = _HALF_WIDTH[study.tails]
+    bounds = Binary() if study.binary else Interval(-half, half)
+    return _dataset(study, seed, bounds, true_effect, treatment, outcome, covariates)
 
 
 def _generate_correlated(study: Correlated, seed: int) -> Dataset:
@@ -139,7 +142,7 @@ def _generate_correlated(study: Correlated, seed: int) -> Dataset:
     direction = rng.standard_normal(study.dimension)
     score = latent @ direction
     score *= study.selection / score.std()
-    chances = _sigmoid(score + _intercept(score, study.treated_share))
+    chances = expit(score + intercept(score, study.treated_share))
     treatment = rng.random(study.size) < chances
     prognosis = 0.7 * direction / np.linalg.norm(direction)
     prognosis += 0.3 * rng.standard_normal(study.dimension) / np.sqrt(study.dimension)
@@ -148,50 +151,42 @@ def _generate_correlated(study: Correlated, seed: int) -> Dataset:
     seen = np.clip(latent, -4.0, 4.0)
     if study.dichotomized:
         seen[:, ::3] = np.where(latent[:, ::3] > 0, 4.0, -4.0)
-    names = [f"x{j}" for j in range(1, study.dimension + 1)]
-    rows = np.column_stack([treatment, np.clip(outcome, -7.0, 7.0), seen])
-    treated = int(treatment.sum())
-    return Dataset(
-        name=f"correlated-{study.size}",
-        frame=pl.DataFrame(dict(zip(["treatment", "y", *names], rows.T.copy(), strict=True))),
-        domain=Domain(
-            Treatment("treatment", treated=1, control=0),
-            ("y", Interval(-7, 7)),
-            dict.fromkeys(names, _COVARIATE_BOUNDS),
-        ),
-        true_effect=float(effects.mean()),
-        treated=treated,
-        control=study.size - treated,
-        source=f"generated, {study}, seed {seed}",
+    effect = float(effects.mean())
+    return _dataset(
+        study, seed, Interval(-7, 7), effect, treatment, np.clip(outcome, -7.0, 7.0), seen
     )
 
 
-def _intercept(score: Floats, share: float) -> float:
+def intercept(score: Floats, share: float) -> float:
     """Return the intercept with which the mean chance is the share, by bisection."""
     low, high = -30.0, 30.0
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (low, middle) if _sigmoid(score + middle).mean() > share else (middle, high)
+        low, high = (low, middle) if expit(score + middle).mean() > share else (middle, high)
     return (low + high) / 2
 
 
-def _dataset(study: Confounded, seed: int, rows: Floats, true_effect: float) -> Dataset:
+def _dataset(  # what was generated
+    study: Confounded | Correlated,
+    seed: int,
+    bounds: Interval,
+    true_effect: float,
+    treatment: Bits,
+    outcome: Floats,
+    covariates: Floats,
+) -> Dataset:
+    columns = {"treatment": treatment * 1.0, "y": outcome}
     names = [f"x{j}" for j in range(1, study.dimension + 1)]
-    half = _HALF_WIDTH[study.tails]
-    bounds = Binary() if study.binary else Interval(-half, half)
-    treated = int(rows[:, 0].sum())
-    return Dataset(
-        name=f"confounded-{study.size}",
-        frame=pl.DataFrame(dict(zip(["treatment", "y", *names], rows.T.copy(), strict=True))),
-        domain=Domain(
+    return Dataset.generated(
+        f"{type(study).__name__.lower()}-{study.size}",
+        pl.DataFrame(columns | dict(zip(names, covariates.T.copy(), strict=True))),
+        Domain(
             Treatment("treatment", treated=1, control=0),
             ("y", bounds),
             dict.fromkeys(names, _COVARIATE_BOUNDS),
         ),
-        true_effect=true_effect,
-        treated=treated,
-        control=study.size - treated,
-        source=f"generated, {study}, seed {seed}",
+        true_effect,
+        f"generated, {study}, seed {seed}",
     )
 
 
@@ -216,8 +211,3 @@ def _noise(tails: Tails, size: int, rng: np.random.Generator) -> Floats:
         return rng.standard_normal(size)
     heavy: Floats = rng.standard_t(3, size) / np.sqrt(3.0)
     return heavy
-
-
-def _sigmoid(values: Floats) -> Floats:
-    chances: Floats = 1.0 / (1.0 + np.exp(-values))
-    return chances

@@ -15,13 +15,22 @@ from private_ate.datasets.dataset import Dataset
 from private_ate.domain import Binary, Domain, Interval, Treatment
 from private_ate.errors import ArgumentError
 
-__all__ = ["SeveralArms", "draw_codes", "find_intercepts", "generate_several_arms"]
+__all__ = [
+    "OUTCOME_NOISE",
+    "SeveralArms",
+    "draw_codes",
+    "expected_outcomes",
+    "find_intercepts",
+    "generate_several_arms",
+]
 
 _DIMENSION: Final = 5
 _REACH: Final = 3.0  # covariates that are numbers are clipped to ± this
 _CUT: Final = 0.3  # the last two are seen only as above this or not
 _LEVEL: Final = 5.0
 _LARGEST_EFFECT: Final = 1.5
+OUTCOME_NOISE: Final = 0.8
+"""Standard deviation of outcomes that are not binary around their expectation."""
 _BASE_RATE: Final = -1.0  # log odds of a binary outcome of an average unit in the first arm
 _MOST_ARMS: Final = 20
 _STREAM: Final = 1000  # coefficients of K arms are drawn from this seed plus K
@@ -105,24 +114,22 @@ def generate_several_arms(study: SeveralArms, seed: int) -> Dataset:
     fixed = _coefficients(study)
     chances = _chances(standardized, square, fixed, study)
     codes = draw_codes(chances, rng)
-    expected = _expected_outcomes(standardized, square, fixed, study)
+    expected = expected_outcomes(study, covariates)
     own = expected[np.arange(study.size), codes]
     if study.binary:
         outcome = (rng.random(study.size) < own) * 1.0
     else:
-        outcome = np.clip(own + 0.8 * rng.standard_normal(study.size), 0.0, 2 * _LEVEL)
+        outcome = np.clip(own + OUTCOME_NOISE * rng.standard_normal(study.size), 0.0, 2 * _LEVEL)
     means = expected.mean(axis=0)
-    sizes = np.bincount(codes, minlength=study.arms)
     columns = {"arm": np.array(study.labels)[codes], "y": outcome}
-    return Dataset(
-        name=f"several-arms-{study.arms}-{study.size}",
-        frame=pl.DataFrame(columns | dict(zip(_COVARIATES, covariates.T.copy(), strict=True))),
-        domain=_domain(study),
-        true_effect=float(means[-1] - means[0]),
-        treated=int(sizes[-1]),
-        control=int(sizes[0]),
-        source=f"generated, {study}, seed {seed}",
-        true_means=dict(zip(study.labels, means.tolist(), strict=True)),
+    bounds = Binary() if study.binary else Interval(0.0, 2 * _LEVEL)
+    return Dataset.generated(
+        f"several-arms-{study.arms}-{study.size}",
+        pl.DataFrame(columns | dict(zip(_COVARIATES, covariates.T.copy(), strict=True))),
+        Domain(Treatment("arm", arms=study.labels), ("y", bounds), _COVARIATES),
+        float(means[-1] - means[0]),
+        f"generated, {study}, seed {seed}",
+        dict(zip(study.labels, means.tolist(), strict=True)),
     )
 
 
@@ -142,11 +149,6 @@ def draw_codes(chances: Floats, rng: np.random.Generator) -> Integers:
     passed = (chances.cumsum(axis=1) < rng.random(len(chances))[:, None]).sum(axis=1)
     codes: Integers = np.minimum(passed, chances.shape[1] - 1)  # a sum may round below one
     return codes
-
-
-def _domain(study: SeveralArms) -> Domain:
-    bounds = Binary() if study.binary else Interval(0.0, 2 * _LEVEL)
-    return Domain(Treatment("arm", arms=study.labels), ("y", bounds), _COVARIATES)
 
 
 def _draw_covariates(size: int, rng: np.random.Generator) -> Floats:
@@ -178,10 +180,11 @@ def _chances(
     return chances
 
 
-def _expected_outcomes(
-    standardized: Floats, square: Floats, fixed: _Coefficients, study: SeveralArms
-) -> Floats:
+def expected_outcomes(study: SeveralArms, covariates: Floats) -> Floats:
     """Return every unit's expected outcome in every arm, of shape (n, K)."""
+    standardized = (covariates - covariates.mean(axis=0)) / covariates.std(axis=0)
+    square = standardized[:, 0] ** 2 - 1.0
+    fixed = _coefficients(study)
     prognosis = 0.9 * (standardized @ fixed.prognosis) + 0.25 * square
     effects = np.linspace(0.0, _LARGEST_EFFECT, study.arms)
     if study.binary:

@@ -49,16 +49,13 @@ def draw(seed: int) -> Dataset:
     """
     rows = _simulate(seed)
     outcome = rows["y"].to_numpy()
-    treated = int(rows["treatment"].to_numpy().sum())
     bounds = Interval(float(outcome.min()), float(outcome.max()))
-    return Dataset(
-        name=f"synth-draw-{seed}",
-        frame=rows,
-        domain=Domain(Treatment("treatment", treated=1, control=0), ("y", bounds), _COVARIATES),
-        true_effect=_EFFECT,
-        treated=treated,
-        control=_UNITS - treated,
-        source=f"generated as the paper's appendix says, seed {seed}",
+    return Dataset.generated(
+        f"synth-draw-{seed}",
+        rows,
+        Domain(Treatment("treatment", treated=1, control=0), ("y", bounds), _COVARIATES),
+        _EFFECT,
+        f"generated as the paper's appendix says, seed {seed}",
     )
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from private_ate.arrays import Integers
-from private_ate.data.encoding import encode_rows, read_outcome
+from private_ate.arrays import Floats, Integers
+from private_ate.data.encoding import encode_rows, read_arms, read_outcome
 from private_ate.data.inputs import Covariates, PreparedTable, prepare_table
 from private_ate.data.missing_rules import Reading
-from private_ate.diagnostics.lost_values import count_lost
-from private_ate.diagnostics.noiseless import noiseless_estimate
-from private_ate.diagnostics.overlap import count_arm_overlap, count_overlap
-from private_ate.diagnostics.reweighting import used_weights
+from private_ate.data.tables import Table
+from private_ate.diagnostics.noiseless import noiseless_estimate, used_weights
+from private_ate.diagnostics.overlap import count_overlap
 from private_ate.diagnostics.table_one import tabulate_arms
-from private_ate.domain import Domain, Treatment, require_one_outcome
+from private_ate.domain import Domain, Interval, Treatment, require_one_outcome
 from private_ate.engines.local import LocalStudy
 from private_ate.engines.matching_pools import LocalArmPool, LocalPool, LocalWeights
 from private_ate.engines.threads import single_threaded_blas
@@ -31,17 +33,10 @@ from private_ate.models.propensity import PropensityModel, fit_propensity
 from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.quantization import OUTCOME_BITS, WEIGHT_BITS
-from private_ate.release.curator import ArmDiagnostics, Diagnostics, WithoutNoise
+from private_ate.release.curator import ArmDiagnostics, Diagnostics, LostValues, WithoutNoise
+from private_ate.release.public_facts import ArmOverlap
 from private_ate.release.release import Release
 from private_ate.request import Request
-
-__all__ = [
-    "diagnose_ate",
-    "effective_size",
-    "exact_effect",
-    "exact_means",
-    "standardized_differences",
-]
 
 
 def exact_effect(
@@ -61,20 +56,8 @@ def exact_effect(
     outcome where the domain says so, whether that is public or private. Of three arms or more it
     is the headline: the last declared other than the reference, against it; see ``exact_means``.
     """
-    _refuse_weights(domain)
-    _refuse_outcomes(domain, outcome)
-    table = prepare_table(
-        data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
-        level="label", from_data=True,
-    )  # fmt: skip
-    study, values = _with_outcomes(table)
-    if study.arms > 2:
-        means = _shared_means(study, values, neighbors)
-        return means[study.domain.treatment.coded[-1]] - means[study.domain.treatment.coded[0]]
-    weights = 1.0 + _pool(study)[0].shared_mass(neighbors)
-    # Centred, so that rounding follows the range of the outcome and not its level.
-    signed = np.where(study.treatment, weights, -weights)
-    return float(signed @ (values - table.domain.bounds.middle) / study.size)
+    _, means = _matched_means(data, treatment, outcome, covariates, domain, neighbors)
+    return float(means[-1] - means[0])
 
 
 def exact_means(
@@ -92,35 +75,55 @@ def exact_means(
     arm's own propensity score, so that all means are about all units. Rows and outcomes as for
     ``exact_effect``.
     """
-    _refuse_weights(domain)
-    _refuse_outcomes(domain, outcome)
-    table = prepare_table(
-        data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
-        level="label", from_data=True,
-    )  # fmt: skip
-    study, values = _with_outcomes(table)
-    return _shared_means(study, values, neighbors)
+    study, means = _matched_means(data, treatment, outcome, covariates, domain, neighbors)
+    middle = study.domain.bounds.middle
+    return dict(zip(study.domain.treatment.coded, (means + middle).tolist(), strict=True))
 
 
-def _refuse_weights(domain: Domain | None) -> None:
-    """Refuse declared sampling weights: matching takes none, and would speak of the sample."""
+def _matched_means(
+    data: object,
+    treatment: str | Treatment | None,
+    outcome: str | None,
+    covariates: Covariates,
+    domain: Domain | None,
+    neighbors: int,
+) -> tuple[LocalStudy, Floats]:
+    """Return the public study of rows with an outcome, and its means less the bounds' middle.
+
+    Centred, so that rounding follows the range of the outcome and not its level.
+    """
+    study, values = _with_outcomes(_prepare(data, treatment, outcome, covariates, domain))
+    weights = 1.0 + _pool(study)[0].shared_mass(neighbors)
+    weighted = weights * (values - study.domain.bounds.middle)
+    return study, np.bincount(study.arm, weighted, study.arms) / study.size
+
+
+def _prepare(
+    data: object,
+    treatment: str | Treatment | None,
+    outcome: str | None,
+    covariates: Covariates,
+    domain: Domain | None,
+) -> PreparedTable:
+    """Open a table for a look at its records, of one outcome at a time."""
     if isinstance(domain, Domain) and domain.weights is not None:
+        # Matching takes no sampling weights, and would speak of the sample.
         msg = (
             "matching takes no sampling weights; for a look at the sample as it is, declare the "
             f"domain without {domain.weights.column!r}"
         )
         raise ArgumentError(msg)
-
-
-def _refuse_outcomes(domain: Domain | None, outcome: str | None) -> None:
-    """Refuse several outcomes: what records say is shown of one at a time."""
     if isinstance(domain, Domain) and outcome is None:
         require_one_outcome(domain, "a look at the records")
+    return prepare_table(
+        data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
+        level="label", from_data=True,
+    )  # fmt: skip
 
 
 def _with_outcomes(
     table: PreparedTable,
-) -> tuple[LocalStudy, np.ndarray]:
+) -> tuple[LocalStudy, Floats]:
     """Return the public study of rows that have an outcome, and those clipped to their bounds."""
     study = LocalStudy.encode_public(table.table, table.domain, None, table.lenient)
     bounds = table.domain.bounds
@@ -134,17 +137,6 @@ def _with_outcomes(
         study, values = _some_rows(study, kept), values[kept]
     filled = np.where(np.isnan(values), bounds.fill, values)
     return study, np.clip(filled, bounds.low, bounds.high)
-
-
-def _shared_means(study: LocalStudy, values: np.ndarray, neighbors: int) -> dict[str, float]:
-    """Return weighted means of all arms under matching without limits."""
-    pool = _pool(study)[0]
-    weights = 1.0 + pool.shared_mass(neighbors)
-    middle, arm = study.domain.bounds.middle, study.arm
-    return {
-        label: float(weights[arm == code] @ (values - middle)[arm == code] / study.size) + middle
-        for code, label in enumerate(study.domain.treatment.coded)
-    }
 
 
 def diagnose_ate(  # noqa: PLR0913  # one keyword per question a curator answers
@@ -167,46 +159,50 @@ def diagnose_ate(  # noqa: PLR0913  # one keyword per question a curator answers
     estimator is shown without noise.
     """
     request = Request("label", parse_epsilon(epsilon), neighbors)
-    _refuse_weights(domain)
-    _refuse_outcomes(domain, outcome)
-    table = prepare_table(
-        data, treatment=treatment, outcome=outcome, covariates=covariates, domain=domain,
-        level="label", from_data=True,
-    )  # fmt: skip
+    table = _prepare(data, treatment, outcome, covariates, domain)
     study = LocalStudy.encode(table.table, table.domain, None, table.lenient)
-    without_noise = None if release is None else _without_noise(study, table, release, options)
-    lost = count_lost(table.table, table.domain)
+    about: dict[str, Any] = {
+        "without_noise": None
+        if release is None
+        else _without_noise(study, table, release, options),
+        "lost": count_lost(table.table, table.domain),
+    }
     if study.observed is not None:
         study = _some_rows(study, np.flatnonzero(study.observed))
-    if study.arms > 2:
-        return replace(_diagnose_arms(study, request), without_noise=without_noise, lost=lost)
-    pool = _pool(study)[0]
-    plan = plan_for(pool, request, PublishedOptions())
-    limited = pool.match(request.neighbors, plan.limits)
-    shared = pool.match_sharing_ties(request.neighbors)
-    unit = table.domain.bounds.width / study.size
-    plain = LocalWeights.summarize(_equal_weights(study), study.treated)
-    effects = [study.effect(weights) * unit for weights in (shared, limited, plain)]
-    arms = [limited.values[arm] for arm in (study.treated, ~study.treated)]
-    features = study.domain.features
-    balance = {
-        name: standardized_differences(column, study.treatment, limited.values)
-        for name, column in zip(features, study.covariates, strict=True)
-    }
-    return Diagnostics(
-        exact_effect=effects[0],
-        limited_effect=effects[1],
-        plain_difference=effects[2],
-        treated=pool.arms.treated,
-        control=pool.arms.control,
-        effective_treated=effective_size(arms[0]),
-        effective_control=effective_size(arms[1]),
-        balance=balance,
-        weights={"treated": _quantiles(arms[0]), "control": _quantiles(arms[1])},
-        overlap=count_overlap(study.public()),
-        without_noise=without_noise,
-        lost=lost,
+    labels, arm = study.domain.treatment.coded, study.arm
+    pool, model = _pool(study)
+    limited = pool.match(neighbors, plan_for(pool, request, PublishedOptions()).limits)
+    shared = pool.match_sharing_ties(neighbors)
+    sizes = np.bincount(arm, minlength=study.arms)
+    plain = LocalWeights.summarize((study.size / sizes)[arm], arm, study.arms)
+    exact, within, as_they_are = (
+        dict(zip(labels, _means(study, weights), strict=True))
+        for weights in (shared, limited, plain)
     )
+    balance = measure_arms(study.public(), limited)
+    weights = _weights_by_arm(study, limited.values)
+    overlap = count_overlap(study.public(), model)
+    if isinstance(overlap, ArmOverlap):
+        return ArmDiagnostics(
+            exact_means=exact, limited_means=within, plain_means=as_they_are,
+            sizes=dict(zip(labels, sizes.tolist(), strict=True)),
+            effective=dict(zip(labels, balance.effective, strict=True)),
+            balance=balance.greatest, arm_balance=balance.by_arm, weights=weights,
+            overlap=overlap, **about,
+        )  # fmt: skip
+    control, treated = labels
+    before, after = (side[1] - side[0] for side in (balance.before, balance.after))
+    return Diagnostics(
+        exact_effect=exact[treated] - exact[control],
+        limited_effect=within[treated] - within[control],
+        plain_difference=as_they_are[treated] - as_they_are[control],
+        treated=int(sizes[1]), control=int(sizes[0]),
+        effective_treated=balance.effective[1], effective_control=balance.effective[0],
+        balance=dict(zip(balance.features, zip(before.tolist(), after.tolist(), strict=True),
+                         strict=True)),
+        weights={"treated": weights[treated], "control": weights[control]},
+        overlap=overlap, **about,
+    )  # fmt: skip
 
 
 def _without_noise(
@@ -219,15 +215,14 @@ def _without_noise(
     weights = used_weights(study, release, options)
     if weights is None:
         return _run_silently(study, prepared, release, options)
-    labels = study.domain.treatment.coded
-    shown = {label: _quantiles(weights[study.arm == code]) for code, label in enumerate(labels)}
+    shown = _weights_by_arm(study, weights)
     table = tabulate_arms(study.public(), weights)
     is_ratio = study.domain.outcome.missing == "private"
     if is_ratio or release.facts.clipped_to is not None:
         silent = _run_silently(study, prepared, release, options)
         return None if silent is None else replace(silent, weights=shown, table=table)
     held = LocalWeights.summarize(weights, study.treatment, study.arms)
-    means = dict(zip(labels, _means(study, held), strict=True))
+    means = dict(zip(study.domain.treatment.coded, _means(study, held), strict=True))
     headline = release.contrasts[0]
     note = release.facts.headline
     arm, against = (headline.arm, headline.against) if note is None else (note.arm, note.against)
@@ -254,43 +249,15 @@ def _run_silently(
     return WithoutNoise(found.ate, means)
 
 
-def _diagnose_arms(study: LocalStudy, request: Request) -> ArmDiagnostics:
-    """Look at three arms or more."""
-    pool, model = _pool(study)
-    plan = plan_for(pool, request, PublishedOptions())
-    limited = pool.match(request.neighbors, plan.limits)
-    shared = pool.match_sharing_ties(request.neighbors)
-    sizes = np.array(pool.arms.counts)
-    plain = LocalWeights.summarize((study.size / sizes)[study.arm], study.arm, study.arms)
-    labels = study.domain.treatment.coded
-    exact, within, as_they_are = (
-        dict(zip(labels, _means(study, weights), strict=True))
-        for weights in (shared, limited, plain)
-    )
-    balance = measure_arms(study.public(), limited)
-    values = limited.values
-    return ArmDiagnostics(
-        exact_means=exact,
-        limited_means=within,
-        plain_means=as_they_are,
-        sizes=dict(zip(labels, pool.arms.counts, strict=True)),
-        effective=dict(zip(labels, balance.effective, strict=True)),
-        balance=balance.greatest,
-        arm_balance=balance.by_arm,
-        weights={label: _quantiles(values[study.arm == code]) for code, label in enumerate(labels)},
-        overlap=count_arm_overlap(study.public(), model),
-    )
-
-
 def _means(study: LocalStudy, weights: LocalWeights) -> list[float]:
     """Return the weighted mean of each arm's outcomes."""
     bounds = study.domain.bounds
     unit = bounds.width / study.size / (1 << (OUTCOME_BITS + WEIGHT_BITS))
-    return [bounds.middle + total * unit for total in study.arm_sums(weights).totals]
+    return [bounds.middle + total * unit for total in study.arm_sums(weights)]
 
 
 def _pool(study: LocalStudy) -> tuple[LocalPool | LocalArmPool, PropensityModel]:
-    """Return rows in order along the score, or every arm's; an empty arm is refused."""
+    """Return rows in order along the scores of arms, and their model; an empty arm is refused."""
     public = study.public()
     count_arms(public)
     with single_threaded_blas():
@@ -298,7 +265,7 @@ def _pool(study: LocalStudy) -> tuple[LocalPool | LocalArmPool, PropensityModel]
     return public.pool(model.coordinates if model.arms == 2 else model.coefficients), model
 
 
-def _kept_rows(prepared: PreparedTable) -> np.ndarray:
+def _kept_rows(prepared: PreparedTable) -> Floats:
     """Return which rows an encoding keeps, by another look at them."""
     table, domain = prepared.table, prepared.domain
     kept = []
@@ -317,30 +284,45 @@ def _some_rows(study: LocalStudy, rows: Integers) -> LocalStudy:
     return study.reordered(rows)
 
 
-def _equal_weights(study: LocalStudy) -> np.ndarray:
-    """Return the weights under which the weighted difference is that of the arms' means."""
-    treated = np.count_nonzero(study.treatment)
-    sizes = np.where(study.treatment, treated, study.size - treated)
-    weights: np.ndarray = study.size / sizes
-    return weights
+def _weights_by_arm(study: LocalStudy, weights: Floats) -> dict[str, tuple[float, ...]]:
+    """Return smallest, median, 90 %, 99 % and largest weight of each arm."""
+    return {
+        label: tuple(np.quantile(weights[study.arm == code], (0, 0.5, 0.9, 0.99, 1)).tolist())
+        for code, label in enumerate(study.domain.treatment.coded)
+    }
 
 
-def _quantiles(weights: np.ndarray) -> tuple[float, ...]:
-    return tuple(float(value) for value in np.quantile(weights, (0, 0.5, 0.9, 0.99, 1)))
+def count_lost(table: Table, domain: Domain) -> dict[str, LostValues]:
+    """Return for each column in use how many of its entries were not used as they are."""
+    columns = [domain.treatment.column, domain.outcome.column, *domain.covariates]
+    chunks = table.chunks(columns)
+    totals: dict[str, Counter[str]] = {name: Counter() for name in columns}
+    for chunk in chunks:
+        for name, found in _chunk(chunk, domain).items():
+            totals[name].update(found)
+    return {name: LostValues(**found) for name, found in totals.items()}
 
 
-def effective_size(weights: np.ndarray) -> float:
-    """Return Kish's effective sample size."""
-    return float(weights.sum() ** 2 / (weights**2).sum())
+def _chunk(table: Table, domain: Domain) -> dict[str, Mapping[str, int]]:
+    _, known = read_arms(table, domain.treatment)
+    outcome = domain.outcome
+    found: dict[str, Mapping[str, int]] = {
+        domain.treatment.column: {"undeclared": int(np.count_nonzero(~known))},
+        outcome.column: _numbers(read_outcome(table, outcome), outcome.bounds),
+    }
+    for name, kind in domain.covariates.items():
+        if isinstance(kind, Interval):
+            found[name] = _numbers(table.numbers(name), kind)
+        else:
+            hits = [table.equals(name, label) for label in kind.labels]
+            declared = np.logical_or.reduce(hits)
+            found[name] = {"undeclared": int(np.count_nonzero(~declared))}
+    return found
 
 
-def standardized_differences(
-    column: np.ndarray, treatment: np.ndarray, weights: np.ndarray
-) -> tuple[float, float]:
-    """Return the standardised mean difference before and after weighting."""
-    spread = np.sqrt((column[treatment].var() + column[~treatment].var()) / 2) or 1.0
-    before = column[treatment].mean() - column[~treatment].mean()
-    after = np.average(column[treatment], weights=weights[treatment]) - np.average(
-        column[~treatment], weights=weights[~treatment]
-    )
-    return float(before / spread), float(after / spread)
+def _numbers(values: Floats, bounds: Interval | None) -> dict[str, int]:
+    counts = {"missing": int(np.count_nonzero(np.isnan(values)))}
+    if bounds is not None:
+        counts["below"] = int(np.count_nonzero(values < bounds.low))
+        counts["above"] = int(np.count_nonzero(values > bounds.high))
+    return counts

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -16,7 +15,7 @@ from private_ate.models.propensity import PropensityModel, fit_propensity
 from private_ate.release.public_facts import ArmOverlap, Overlap
 from private_ate.study import Block, Study
 
-__all__ = ["bin_scores", "count_arm_overlap", "count_overlap", "describe_overlap"]
+__all__ = ["count_overlap", "describe_overlap", "effective_size"]
 
 _BINS: Final = 20
 
@@ -46,72 +45,28 @@ def describe_overlap(
         level="label", from_data=False,
     )  # fmt: skip
     study = LocalStudy.encode_public(prepared.table, prepared.domain, None, prepared.lenient)
-    if study.arms > 2:
-        return count_arm_overlap(study, fit_propensity(study, 1.0 / study.size))
-    return count_overlap(study)
+    return count_overlap(study, fit_propensity(study, 1.0 / study.size))
 
 
-def count_overlap(study: Study) -> Overlap:
-    """Fit the propensity model of the label level and count its scores in equal bins."""
-    return bin_scores(study, fit_propensity(study, 1.0 / study.size).coordinates)
+def count_overlap(study: Study, model: PropensityModel) -> Overlap | ArmOverlap:
+    """Count units of every arm by the probability of each, in equal bins; of two by treatment's."""
+    arms = model.arms
 
-
-def bin_scores(study: Study, coefficients: npt.NDArray[np.float64]) -> Overlap:
-    """Count the propensity scores of a fitted model in equal bins."""
-    counts = study.fold(_binning(coefficients), title="overlap")
-    return Overlap(tuple(map(int, counts.treated)), tuple(map(int, counts.control)))
-
-
-def count_arm_overlap(study: Study, model: PropensityModel) -> ArmOverlap:
-    """Count units of every arm by the probability of each, in equal bins."""
-    labels = study.domain.treatment.coded
-    counts = study.fold(_arm_binning(model), title="overlap").values
-    return ArmOverlap(
-        labels, tuple(tuple(tuple(map(int, bins)) for bins in arms) for arms in counts)
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _ArmCounts:
-    """Counts by score, arm and bin, shape (K, K, bins); adds up over blocks."""
-
-    values: npt.NDArray[np.int64]
-
-    def __add__(self, other: _ArmCounts) -> _ArmCounts:
-        return _ArmCounts(self.values + other.values)
-
-
-def _arm_binning(model: PropensityModel) -> Callable[[Block], _ArmCounts]:
-    def kernel(block: Block) -> _ArmCounts:
-        arms = model.arms
+    def kernel(block: Block) -> npt.NDArray[np.int64]:
         chances = model.probabilities(block.covariates)
         bins = np.minimum((chances * _BINS).astype(np.int64), _BINS - 1)
         places = block.arm.astype(np.int64)[:, None] * _BINS + bins
         counts = [np.bincount(column, minlength=arms * _BINS) for column in places.T]
-        return _ArmCounts(np.array(counts, dtype=np.int64).reshape(arms, arms, _BINS))
+        return np.array(counts, dtype=np.int64).reshape(arms, arms, _BINS)
 
-    return kernel
-
-
-@dataclass(frozen=True, slots=True)
-class _Counts:
-    """Counts per bin of either arm; adds up over blocks."""
-
-    treated: npt.NDArray[np.int64]
-    control: npt.NDArray[np.int64]
-
-    def __add__(self, other: _Counts) -> _Counts:
-        return _Counts(self.treated + other.treated, self.control + other.control)
+    counts = study.fold(kernel, title="overlap").tolist()
+    if arms == 2:
+        control, treated = counts[1]
+        return Overlap(tuple(treated), tuple(control))
+    panels = tuple(tuple(tuple(bins) for bins in panel) for panel in counts)
+    return ArmOverlap(study.domain.treatment.coded, panels)
 
 
-def _binning(coefficients: npt.NDArray[np.float64]) -> Callable[[Block], _Counts]:
-    def kernel(block: Block) -> _Counts:
-        linear = np.clip(coefficients[0] + block.covariates @ coefficients[1:], -700.0, 700.0)
-        scores = 1.0 / (1.0 + np.exp(-linear))
-        bins = np.minimum((scores * _BINS).astype(np.int64), _BINS - 1)
-        treated, control = (
-            np.bincount(bins[arm], minlength=_BINS) for arm in (block.treatment, ~block.treatment)
-        )
-        return _Counts(treated, control)
-
-    return kernel
+def effective_size(weights: npt.NDArray[np.float64]) -> float:
+    """Return Kish's effective sample size."""
+    return float(weights.sum() ** 2 / (weights @ weights))

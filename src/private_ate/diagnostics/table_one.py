@@ -8,7 +8,8 @@ import numpy as np
 
 from private_ate.arrays import Floats
 from private_ate.data.inputs import Covariates, prepare_table, resolve_domain
-from private_ate.diagnostics.reweighting import used_weights
+from private_ate.diagnostics.noiseless import used_weights
+from private_ate.diagnostics.overlap import effective_size
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError
@@ -78,13 +79,8 @@ def tabulate_arms(study: LocalStudy, weights: Floats | None) -> TableOne:
         if weights is not None:
             after = tuple(_moments(values[rows_of], weights[rows_of]) for rows_of in members)
         rows.append(CovariateRow(name, scales[index] is None, before, after))
-    effective = () if weights is None else tuple(_effective_size(weights[held]) for held in members)
+    effective = () if weights is None else tuple(effective_size(weights[held]) for held in members)
     return TableOne(labels, tuple(held.size for held in members), effective, tuple(rows))
-
-
-def _effective_size(weights: Floats) -> float:
-    """Return Kish's effective size."""
-    return float(weights.sum() ** 2 / (weights @ weights))
 
 
 def _scales(domain: Domain) -> list[tuple[float, float] | None]:

@@ -151,6 +151,15 @@ class Domain:
         return tuple(plain)
 
     @property
+    def places(self) -> dict[str, slice]:
+        """Where the encoded columns of each covariate are; those of indicators come last."""
+        found, first = {}, 0
+        for name, kind in self.covariates.items():
+            last = first + len(_features(name, kind))
+            found[name], first = slice(first, last), last
+        return found
+
+    @property
     def columns(self) -> list[str]:
         """Names of all columns that are read: treatment, outcomes, covariates, sampling weights."""
         weights = [] if self.weights is None else [self.weights.column]

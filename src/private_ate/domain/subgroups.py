@@ -130,7 +130,7 @@ def _partition(domain: Domain, text: str) -> ColumnPartition:
             f"subgroups are made by covariates that the domain declares ({known}), not by {text!r}"
         )
         raise ArgumentError(msg, parameter="bounds", column=column)
-    first = _first_feature(domain, column)
+    first = domain.places[column].start
     missing = None
     if column in domain.indicators:
         missing = len(domain.features) - len(domain.indicators) + domain.indicators.index(column)
@@ -160,12 +160,3 @@ def _cut(
     names = (f"{column}<{number}", f"{column}≥{number}")
     # As encoded entries are made, so that an entry that equals the cut is not below it.
     return ColumnPartition(column, names, first, (value - kind.low) / kind.width, missing)
-
-
-def _first_feature(domain: Domain, column: str) -> int:
-    place = 0
-    for name, kind in domain.covariates.items():
-        if name == column:
-            break
-        place += len(kind.labels) if isinstance(kind, Categories) else 1
-    return place

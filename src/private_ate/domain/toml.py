@@ -71,19 +71,18 @@ def read_tables(text: str) -> dict[str, Any]:
     named = [(entry.get("column", entry.get("time")), entry) for entry in (arms, *listed)]
     labels = {name: entry["label"] for name, entry in (*named, *covariates.items())
               if "label" in entry}  # fmt: skip
+    sampled = None
+    if weights is not None:
+        _only(weights, "weights", ("column", "high"))
+        sampled = SamplingWeights(_text(weights, "weights", "column"), weights["high"])
     return {
         "treatment": Treatment(_text(arms, "treatment", "column"), **_chosen(arms, _ARM_KEYS)),
         "outcome": [_outcome_from(entry) for entry in listed],
         "covariates": declared,
         "study": StudyLabel(**_only(study, "study", ("dataset", "version"))),
-        "weights": None if weights is None else _weights_from(weights),
+        "weights": sampled,
         "column_labels": labels,
     }
-
-
-def _weights_from(entry: dict[str, Any]) -> SamplingWeights:
-    _only(entry, "weights", ("column", "high"))
-    return SamplingWeights(_text(entry, "weights", "column"), entry["high"])
 
 
 def _invalid(text: str, cause: Exception) -> DomainError:

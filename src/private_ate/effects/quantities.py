@@ -69,21 +69,6 @@ def weighted_errors(
     return noises, [[weight**2 * value for value in one.variances] for weight, one in held]
 
 
-def simultaneous_factor(
-    errors: Iterable[Floats], halves: Iterable[float], coverage: float
-) -> float:
-    """Return how much wider intervals must be to cover all at once, from simulated errors.
-
-    Rows share quantities, which Tukey's and Dunnett's intervals use and Bonferroni's do not: the
-    factor is a quantile of the largest error of a row relative to its own half-width.
-    """
-    largest = np.zeros(DRAWS)
-    for error, half in zip(errors, halves, strict=True):
-        if half > 0:
-            np.maximum(largest, np.abs(error) / half, out=largest)
-    return max(1.0, float(np.quantile(largest, coverage)))
-
-
 def sampling_draws(
     variances: Sequence[float], normal: Floats, which: Floats, shared: float = 0.0
 ) -> Floats:
@@ -109,6 +94,8 @@ class _Source:
 @dataclass(frozen=True)
 class ReleasedSubgroups:
     """What subgroups released, made to add up to what was released of all units.
+
+    All units alone are one subgroup.
 
     Attributes
     ----------
@@ -169,6 +156,11 @@ class ReleasedSubgroups:
         """Whether an interval was paid for in every subgroup."""
         return all(likely for subgroup in self._variances for likely in subgroup)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether these are the quantities of all units, each with one noise."""
+        return len(self.shares) == 1 and len(self._sources) == self.values.shape[1]
+
     def value(self, row: RowForm) -> float:
         """Return the row's number."""
         return float(np.array(row.subgroups) @ self.values @ np.array(row.quantities))
@@ -177,9 +169,9 @@ class ReleasedSubgroups:
         """Return the half-width that covers the noise alone."""
         return noise_half_width(coverage, self.noises(row))
 
-    def half(self, row: RowForm, coverage: float) -> float:
+    def half(self, row: RowForm, coverage: float, rule: IntervalRule = "convolved") -> float:
         """Return the half-width that covers noise and sampling."""
-        return half_width(coverage, self.noises(row), self.likely(row), "convolved")
+        return half_width(coverage, self.noises(row), self.likely(row), rule)
 
     def variance(self, row: RowForm) -> float:
         """Return the row's expected sampling variance."""
@@ -197,11 +189,17 @@ class ReleasedSubgroups:
     def simultaneous_factor(
         self, rows: Sequence[RowForm], halves: Sequence[float], coverage: float
     ) -> float:
-        """Return how much wider intervals of rows must be to cover all at once."""
-        errors = (
-            np.array(row.subgroups) @ self._errors_of(row.quantities, self._alike) for row in rows
-        )
-        return simultaneous_factor(errors, halves, coverage)
+        """Return how much wider intervals of rows must be to cover all at once.
+
+        Rows share quantities, which Tukey's and Dunnett's intervals use and Bonferroni's do not:
+        the factor is a quantile of the largest error of a row relative to its own half-width.
+        """
+        largest = np.zeros(DRAWS)
+        for row, half in zip(rows, halves, strict=True):
+            if half > 0:
+                errors = np.array(row.subgroups) @ self._errors_of(row.quantities, self._alike)
+                np.maximum(largest, np.abs(errors) / half, out=largest)
+        return max(1.0, float(np.quantile(largest, coverage)))
 
     def test_equal(self, quantities: tuple[float, ...]) -> EqualityTest | None:
         """Test whether all subgroups have the same effect, by Cochran's Q with known noise.
@@ -280,6 +278,8 @@ class ReleasedSubgroups:
 
         ``shared`` deviations, of shape (subgroups, quantities), are of an error that all share.
         """
+        if self.is_whole:
+            return self._simulate_whole()
         count = len(self.shares)
         found = [np.zeros((count, DRAWS)) for _ in range(self.values.shape[1])]
         for place, source in enumerate(self._sources):
@@ -296,3 +296,20 @@ class ReleasedSubgroups:
             (normal,) = _uniforms(f"imbalance {place} behind subgroups", 1, DRAWS)
             found[place] += np.outer(shared[:, place], ndtri(normal))
         return tuple(found)
+
+    def _simulate_whole(self) -> tuple[Floats, ...]:
+        """Simulate errors of all units; streams go by errors, so that the arms' order is free."""
+        noises, variances = [one.noise for one in self._sources], self._variances[0]
+        in_order = sorted(
+            range(len(noises)),
+            key=lambda place: (
+                noises[place].unit, noises[place].name, noises[place].epsilon, variances[place],
+            ),
+        )  # fmt: skip
+        found = {}
+        for stream, place in enumerate(in_order):
+            name = f"errors of place {stream} behind simultaneous intervals"
+            noise, normal, which = fixed_uniforms(name, 3, DRAWS)
+            errors = noise_draws(noises[place], noise)
+            found[place] = (errors + sampling_draws(variances[place], normal, which))[None]
+        return tuple(found[place] for place in range(len(noises)))

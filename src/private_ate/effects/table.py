@@ -11,22 +11,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Final
+from typing import Final, NamedTuple
 
-from private_ate.arrays import Floats
 from private_ate.domain.column_types import Interval
 from private_ate.effects.estimate import EffectRow, Quantity
-from private_ate.effects.quantities import (
-    DRAWS,
-    ReleasedSubgroups,
-    RowForm,
-    sampling_draws,
-    simultaneous_factor,
-    weighted_errors,
-    with_intervals,
-)
+from private_ate.effects.quantities import ReleasedSubgroups, RowForm, with_intervals
 from private_ate.privacy.distributions import NoiseDistribution
-from private_ate.release.intervals import fixed_uniforms, half_width, noise_draws, noise_half_width
+from private_ate.release.intervals import half_width
 from private_ate.release.metadata import Arm, Pair, around, longer_half, within
 from private_ate.settings import EqualEffects, IntervalRule
 
@@ -34,52 +25,84 @@ ALL_PAIRS: Final = "all pairs"
 TO_REFERENCE: Final = "against the reference"
 
 
-def contrasts_of(
-    quantities: Sequence[Quantity],
-    bounds: Interval,
-    *,
-    coverage: float,
-    at_once: float,
-    rule: IntervalRule | None,
+class Intervals(NamedTuple):
+    """Which intervals a table has: their coverage, that of all together, and how they are made.
+
+    Without a rule none was paid for, and there are those of the noise alone.
+    """
+
+    coverage: float
+    at_once: float
+    rule: IntervalRule | None
+
+
+def table_of_arms(
+    quantities: Sequence[Quantity], bounds: Interval, asked: Intervals
 ) -> tuple[tuple[EffectRow, ...], dict[str, float]]:
     """Return all contrasts of arms, and how much wider simultaneous intervals are by their scope.
 
     One quantity is the contrast of two arms; more are levels in the order of the codes.
-    Contrasts are kept within ± the width of the outcome's bounds. Intervals follow ``rule``;
-    without one there are those of the noise alone. Simultaneous ones cover all contrasts together
-    with the probability ``at_once``.
     """
     if len(quantities) == 1:
-        return (_contrast_of_pair(quantities[0], bounds.width, coverage, at_once, rule),), {}
-    pairs = pairs_in_order(len(quantities))
-    sums = [
-        weighted_errors([(1.0, quantities[arm]), (-1.0, quantities[against])])
-        for arm, against in pairs
-    ]
-    halves: list[float | None] = [None] * len(pairs)
-    factors: dict[str, float] = {}
-    if rule is not None:
-        known = [half_width(coverage, *errors, rule) for errors in sums]
-        factors = _simultaneous_factors(quantities, pairs, known, at_once)
+        return (_contrast_of_pair(quantities[0], bounds.width, asked),), {}
+    released = ReleasedSubgroups.reconcile((1.0,), [quantities])
+    rows = table_rows((1.0,), (), len(quantities))
+    made, factors = _rows(released, rows, bounds.width, asked, len(quantities) - 1)
+    return made, dict(zip((ALL_PAIRS, TO_REFERENCE), factors, strict=False))
+
+
+def table_of_subgroups(
+    released: ReleasedSubgroups,
+    groups: Sequence[tuple[str, tuple[int, ...]]],
+    arms: int,
+    width: float,
+    asked: Intervals,
+) -> tuple[tuple[EffectRow, ...], float | None]:
+    """Return the rows of all units and of groups, and the factor of simultaneous intervals.
+
+    ``groups`` are as in :func:`table_rows`.
+    """
+    made, factors = _rows(released, table_rows(released.shares, groups, arms), width, asked)
+    return made, factors[0] if factors else None
+
+
+def _rows(
+    released: ReleasedSubgroups,
+    rows: Sequence[TableRow],
+    width: float,
+    asked: Intervals,
+    *scopes: int,
+) -> tuple[tuple[EffectRow, ...], list[float]]:
+    """Return rows with their intervals, and how much wider those are that cover all at once.
+
+    ``scopes`` ask for the factors of so many of the first rows too. Effects of all units alone are
+    kept within ± the width of the outcome's bounds, as their intervals are.
+    """
+    halves: list[float | None] = [None] * len(rows)
+    factors = []
+    if asked.rule is not None:
+        forms = [row.weights for row in rows]
+        known = [released.half(form, asked.coverage, asked.rule) for form in forms]
+        factors = [
+            released.simultaneous_factor(forms[:count], known[:count], asked.at_once)
+            for count in (len(rows), *scopes)
+        ]
         halves = [*known]
-    ends = (-bounds.width, bounds.width)
-    rows = tuple(
-        replace(
-            EffectRow.around(
-                within(quantities[arm].value - quantities[against].value, ends),
-                half, factors.get(ALL_PAIRS), noise_half_width(coverage, noises), bounds.width,
-            ),
-            arm=arm, against=against,
-        )
-        for (arm, against), half, (noises, _) in zip(pairs, halves, sums, strict=True)
-    )  # fmt: skip
-    return rows, factors
+    made = []
+    for row, half in zip(rows, halves, strict=True):
+        value = released.value(row.weights)
+        effect = EffectRow.around(
+            within(value, (-width, width)) if released.is_whole else value,
+            half, factors[0] if factors else None,
+            released.noise_half(row.weights, asked.coverage), width,
+        )  # fmt: skip
+        made.append(replace(effect, arm=row.arm, against=row.against, subgroup=row.subgroup))
+    return tuple(made), factors
 
 
-def _contrast_of_pair(
-    effect: Quantity, width: float, coverage: float, at_once: float, rule: IntervalRule | None
-) -> EffectRow:
+def _contrast_of_pair(effect: Quantity, width: float, asked: Intervals) -> EffectRow:
     """Return the one contrast of two arms: with its own intervals, where the method has them."""
+    coverage, at_once, rule = asked
     if effect.noise_interval is None:
         if rule is None:
             effect = replace(effect, variances=())
@@ -132,33 +155,39 @@ class AboutArms:
     weighted: Sequence[bool] | None = None
 
 
-def arms_of_levels(
-    levels: Sequence[Quantity],
+def arms_of(
+    released: ReleasedSubgroups,
     labels: Sequence[str],
     bounds: Interval,
     about: AboutArms,
-    *,
-    coverage: float,
-    rule: IntervalRule | None,
+    asked: Intervals,
 ) -> tuple[Arm, ...]:
     """Return the arms as a release lists them; means are kept within the outcome's bounds.
 
-    A level has one noise, independent of that of other arms.
+    The level of all units alone has one noise, independent of that of other arms; that of units
+    that are rolled up is the sum of many draws, of no single distribution.
     """
     ends = (bounds.low, bounds.high)
     found = []
-    for code, (label, level) in enumerate(zip(labels, levels, strict=True)):
-        (noise,) = level.noise
-        mean = within(level.value, ends) if about.are_means else None
-        interval = noise_interval = None
+    for code, label in enumerate(labels):
+        form = RowForm(released.shares, tuple(float(code == other) for other in range(len(labels))))
+        mean = within(released.value(form), ends) if about.are_means else None
+        interval = noise_interval = noise = None
+        variances: tuple[float, ...] = ()
         if mean is not None:
-            half = None if rule is None else half_width(coverage, [noise], [level.variances], rule)
+            half = None
+            if asked.rule is not None:
+                half = released.half(form, asked.coverage, asked.rule)
+                variances = (released.variance(form),)
             interval = around(mean, half, ends)
-            noise_interval = around(mean, noise_half_width(coverage, [noise]), ends)
+            noise_interval = around(mean, released.noise_half(form, asked.coverage), ends)
+        if released.is_whole:
+            noise = _plain(*released.noises(form))
+            variances = tuple(released.likely(form)[0])
         found.append(Arm(
             label, None if about.units is None else about.units[code],
             mean, interval, noise_interval,
-            noise=_plain(noise), mean_noise=None, variances=level.variances,
+            noise=noise, mean_noise=None, variances=variances,
             weighted=about.weighted is None or about.weighted[code],
         ))  # fmt: skip
     return tuple(found)
@@ -169,40 +198,6 @@ def _plain(noise: NoiseDistribution) -> NoiseDistribution | None:
     if noise.outcomes > 1:
         return None
     return NoiseDistribution(noise.name, float(noise.unit), float(noise.epsilon))
-
-
-def _simultaneous_factors(
-    levels: Sequence[Quantity],
-    pairs: Sequence[tuple[int, int]],
-    halves: Sequence[float],
-    coverage: float,
-) -> dict[str, float]:
-    """Return the factors of all pairs and of those with the reference, which stand first."""
-    # Streams go to arms by their errors, so that the order of arms does not matter.
-    by_error = sorted(range(len(levels)), key=lambda place: _order_of(levels[place]))
-    drawn = [_errors(by_error.index(place), level) for place, level in enumerate(levels)]
-    counts = {ALL_PAIRS: len(pairs), TO_REFERENCE: len(levels) - 1}
-    return {
-        scope: simultaneous_factor(
-            (drawn[first] - drawn[second] for first, second in pairs[:count]),
-            halves[:count],
-            coverage,
-        )
-        for scope, count in counts.items()
-    }
-
-
-def _order_of(level: Quantity) -> tuple[object, ...]:
-    (noise,) = level.noise
-    return noise.unit, noise.name, noise.epsilon, level.variances
-
-
-def _errors(place: int, level: Quantity) -> Floats:
-    """Return simulated errors of a level: its noise, and a normal of one of its variances."""
-    named = f"errors of place {place} behind simultaneous intervals"
-    noise, normal, which = fixed_uniforms(named, 3, DRAWS)
-    (own,) = level.noise
-    return noise_draws(own, noise) + sampling_draws(level.variances, normal, which)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,36 +231,6 @@ def table_rows(
     ]
 
 
-def rows_of_subgroups(
-    released: ReleasedSubgroups,
-    rows: Sequence[TableRow],
-    width: float,
-    coverage: float,
-    at_once: float | None,
-) -> tuple[list[EffectRow], float | None]:
-    """Return the rows with their intervals, and the factor of the simultaneous ones.
-
-    Without ``at_once``, what simultaneous intervals cover, no interval was paid for.
-    """
-    halves: list[float | None] = [None] * len(rows)
-    factor = None
-    if at_once is not None:
-        known = [released.half(row.weights, coverage) for row in rows]
-        factor = released.simultaneous_factor([row.weights for row in rows], known, at_once)
-        halves = [*known]
-    made = [
-        replace(
-            EffectRow.around(
-                released.value(row.weights), half, factor,
-                released.noise_half(row.weights, coverage), width,
-            ),
-            arm=row.arm, against=row.against, subgroup=row.subgroup,
-        )
-        for row, half in zip(rows, halves, strict=True)
-    ]  # fmt: skip
-    return made, factor
-
-
 def equal_effects(released: ReleasedSubgroups, labels: tuple[str, ...]) -> tuple[EqualEffects, ...]:
     """Test for each arm whether its effect against the reference is the same in all subgroups."""
     found = [
@@ -277,31 +242,6 @@ def equal_effects(released: ReleasedSubgroups, labels: tuple[str, ...]) -> tuple
         for arm, against, test in found
         if test is not None
     )
-
-
-def arm_of_subgroups(
-    released: ReleasedSubgroups,
-    place: int,
-    labels: tuple[str, ...],
-    units: int,
-    bounds: Interval,
-    coverage: float,
-    *,
-    pays: bool,
-) -> Arm:
-    """Return an arm of all units; its noise is the sum of many draws, of no single distribution."""
-    sums = tuple(float(place == other) for other in range(len(labels)))
-    weights = RowForm(released.shares, sums)
-    ends = (bounds.low, bounds.high)
-    mean = within(released.value(weights), ends)
-    return Arm(
-        labels[place], units, mean,
-        interval=around(mean, released.half(weights, coverage), ends) if pays else None,
-        noise_interval=around(mean, released.noise_half(weights, coverage), ends),
-        noise=None, mean_noise=None,
-        variances=(released.variance(weights),) if pays else (),
-        weighted=True,
-    )  # fmt: skip
 
 
 def _contrasts(arms: int) -> list[tuple[int, int, tuple[float, ...]]]:

@@ -214,11 +214,15 @@ def tell_rows(
 
 def _compact(domain: Domain, capacity: int) -> CompactColumns:
     """Return room for the covariates; only labels are known to be indicators."""
-    widths = [
-        (isinstance(kind, Interval), 1 if isinstance(kind, Interval) else len(kind.labels))
-        for kind in domain.covariates.values()
-    ]
-    is_number = np.array([number for number, width in widths for _ in range(width)], np.bool_)
+    kinds = domain.covariates
+    is_number = np.array(
+        [
+            isinstance(kinds[name], Interval)
+            for name, place in domain.places.items()
+            for _ in range(place.start, place.stop)
+        ],
+        np.bool_,
+    )
     numbers = int(np.count_nonzero(is_number))
     return CompactColumns(
         _on_disk((numbers, capacity), np.float64),

@@ -18,7 +18,7 @@ from private_ate.arrays import Bits, Codes, Floats, Integers
 from private_ate.study import Grouping, Groups
 
 __all__ = [
-    "GatheredRows", "GroupPlaces", "RowOrder", "batches", "group_places", "groups_of",
+    "GatheredRows", "RowOrder", "batches", "group_places", "groups_of",
     "groups_per_stack",
 ]  # fmt: skip
 
@@ -28,29 +28,21 @@ _BATCHES: Final = 8  # parts in which rows are copied: each copy is an eighth of
 _FEWEST_STACKS: Final = 8  # of a batch
 
 
-@dataclass(frozen=True, slots=True)
-class GroupPlaces:
-    """Shuffled places of some groups, shape (g, b), and which of them are not padding.
-
-    Padding repeats the group's own first place, so that nothing of another group comes in.
-    """
-
-    places: Integers
-    inside: npt.NDArray[np.bool_]
-
-
 def groups_per_stack(grouping: Grouping) -> int:
     """Return how many groups are worked on at once."""
     return max(_STACK_ROWS * grouping.count // grouping.size, 1)
 
 
-def group_places(grouping: Grouping, start: int, stop: int) -> GroupPlaces:
-    """Return the places of the groups from ``start`` up to ``stop``."""
+def group_places(grouping: Grouping, start: int, stop: int) -> tuple[Integers, Bits]:
+    """Return the shuffled places of some groups, shape (g, b), and which are not padding.
+
+    Padding repeats the group's own first place, so that nothing of another group comes in.
+    """
     size, count = grouping.size, grouping.count
     edges = np.arange(start, stop + 1, dtype=np.int64) * size // count
     offsets = np.arange(-(-size // count))
     inside = offsets < np.diff(edges)[:, None]
-    return GroupPlaces(edges[:-1, None] + np.where(inside, offsets, 0), inside)
+    return edges[:-1, None] + np.where(inside, offsets, 0), inside
 
 
 def batches(grouping: Grouping) -> Iterator[tuple[int, int]]:
@@ -109,11 +101,10 @@ class GatheredRows:
 
     def groups(self, grouping: Grouping, first: int, last: int) -> Groups:
         """Stack some groups whose rows are all here."""
-        stack = group_places(grouping, first, last)
-        places = stack.places - self.start
+        places, inside = group_places(grouping, first, last)
+        places -= self.start
         covariates = np.take(self.covariates, places.reshape(-1), axis=1, mode="clip")
         covariates = covariates.reshape(-1, *places.shape)
-        inside = stack.inside
         if self.takes_part is not None:
             inside = inside & self.takes_part[places]
         groups = Groups(

@@ -29,7 +29,7 @@ from private_ate.privacy.quantization import (
     require_rows,
     weighted_sum,
 )
-from private_ate.study import ArmSums, Block, Grouping, Groups, RowWeights, Summable
+from private_ate.study import Block, Grouping, Groups, RowWeights, Summable
 
 __all__ = [
     "LocalArmPool", "LocalPool", "LocalStudy", "LocalWeights", "Progress",
@@ -74,13 +74,21 @@ class LocalStudy:
         domain: Domain,
         progress: Progress | None = None,
         reading: Reading | None = None,
+        *,
+        outcome: bool = True,
     ) -> LocalStudy:
         """Encode a table as its domain says; at sample level the shape follows the schema only.
 
         With a reading at label level public columns are looked over: what was not declared is
         refused or left out, and missing entries have indicators.
         """
-        return cls._encoded(table, domain, progress, reading, outcome=True)
+        settled, rules, rows = encode_columns(
+            table, domain, outcome=outcome, progress=progress, reading=reading
+        )
+        return cls(
+            settled, rows.covariates, rows.treatment, rows.outcome, progress, rows.takes_part,
+            rows.observed, rules, rows.weights, rows.further,
+        )  # fmt: skip
 
     @classmethod
     def encode_public(
@@ -91,26 +99,8 @@ class LocalStudy:
         reading: Reading | None = None,
     ) -> LocalStudy:
         """Encode covariates and treatment only; the outcome column is not read."""
-        study = cls._encoded(table, domain, progress, reading, outcome=False)
+        study = cls.encode(table, domain, progress, reading, outcome=False)
         return replace(study, takes_part=None)
-
-    @classmethod
-    def _encoded(
-        cls,
-        table: Table,
-        domain: Domain,
-        progress: Progress | None,
-        reading: Reading | None,
-        *,
-        outcome: bool,
-    ) -> LocalStudy:
-        settled, rules, rows = encode_columns(
-            table, domain, outcome=outcome, progress=progress, reading=reading
-        )
-        return cls(
-            settled, rows.covariates, rows.treatment, rows.outcome, progress, rows.takes_part,
-            rows.observed, rules, rows.weights, rows.further,
-        )  # fmt: skip
 
     @property
     def size(self) -> int:
@@ -331,7 +321,7 @@ class LocalStudy:
             return LocalPool.sort(bounded, released.view(np.bool_))
         return LocalArmPool(released, bounded.__getitem__, count)
 
-    def arm_sums(self, weights: RowWeights) -> ArmSums:
+    def arm_sums(self, weights: RowWeights) -> tuple[int, ...]:
         """Return the weighted sums of outcomes minus the middle of their bounds."""
         if self.outcome is None or not isinstance(weights, LocalWeights):
             msg = "sums need a study with outcomes and weights of this engine"
@@ -341,12 +331,12 @@ class LocalStudy:
             weighted_sum(np.where(weights.arm == arm, weights.steps, 0), centred)
             for arm in range(1, len(weights.largest))
         ]
-        return ArmSums((weighted_sum(weights.steps, centred) - sum(totals), *totals))
+        return weighted_sum(weights.steps, centred) - sum(totals), *totals
 
     def effect(self, weights: LocalWeights) -> float:
         """Return the sum of signed weighted outcomes in units of their range; not private."""
-        sums = self.arm_sums(weights)
-        return (sums.treated - sums.control) / (1 << (OUTCOME_BITS + WEIGHT_BITS))
+        control, treated = self.arm_sums(weights)
+        return (treated - control) / (1 << (OUTCOME_BITS + WEIGHT_BITS))
 
     def __getstate__(self) -> NoReturn:
         msg = "a study holds records and is not pickled"

@@ -82,17 +82,11 @@ class ScoreOrder:
 
     def count_uses(self, neighbors: int) -> Indices:
         """Return how often each row is among the first neighbours of an opposite unit."""
-        counts = np.zeros(self.scores.size, dtype=np.int32)
-        place, (treated, control) = self._place, self._groups
+        counts, place = np.zeros(self.scores.size, dtype=np.int32), self._place
 
         def count(units: _Arm, others: _Arm) -> None:
-            groups = treated if others is self.treated else control
             # Any order of the units gives the same counts; along the score is cheapest.
-            uses, _ = _match(
-                units.rows, self.scores, place,
-                others.rows, groups.score, groups.start, neighbors, _NO_LIMIT,
-            )  # fmt: skip
-            counts[others.rows] = uses
+            counts[others.rows] = self._matched(units.rows, others, place, neighbors, None)[0]
 
         self._both_ways(count)
         return counts
@@ -101,21 +95,32 @@ class ScoreOrder:
         self, neighbors: int, treated_limit: int | None, control_limit: int | None
     ) -> Floats:
         """Return the mass each row receives when units are matched in row order."""
-        mass = np.zeros(self.scores.size)
-        place, (treated, control) = self._place, self._groups
+        mass, place = np.zeros(self.scores.size), self._place
 
         def match(_: _Arm, others: _Arm) -> None:
             to_treated = others is self.treated
-            groups, limit = (treated, treated_limit) if to_treated else (control, control_limit)
-            _, received = _match(
-                np.flatnonzero(self.treatment != to_treated), self.scores, place,
-                others.rows, groups.score, groups.start,
-                neighbors, _NO_LIMIT if limit is None else min(limit, _NO_LIMIT),
-            )  # fmt: skip
-            mass[others.rows] = received
+            units = np.flatnonzero(self.treatment != to_treated)
+            limit = treated_limit if to_treated else control_limit
+            mass[others.rows] = self._matched(units, others, place, neighbors, limit)[1]
 
         self._both_ways(match)
         return mass
+
+    def _matched(
+        self,
+        units: npt.NDArray[np.integer],
+        others: _Arm,
+        place: Indices,
+        neighbors: int,
+        limit: int | None,
+    ) -> tuple[Indices, Floats]:
+        """Give units their nearest candidates of an arm; return uses and mass by its order."""
+        groups = self._groups[0 if others is self.treated else 1]
+        most = _NO_LIMIT if limit is None else min(limit, _NO_LIMIT)
+        uses, mass = _match(
+            units, self.scores, place, others.rows, groups.score, groups.start, neighbors, most
+        )
+        return uses, mass
 
     def match_sharing_ties(self, neighbors: int) -> Floats:
         """Return the mass each row receives without limits, equal distances sharing."""

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Required, TypedDict
+from typing import Any
 
 from private_ate.data.csv_file import CsvFile
 from private_ate.data.files import open_schema, without_words
 from private_ate.data.inputs import (
-    Covariates,
-    Outcomes,
+    ColumnsAsked,
     Outline,
     most_rows,
     read_rows,
@@ -24,27 +23,12 @@ from private_ate.data.inputs import (
 )
 from private_ate.data.missing_rules import Reading
 from private_ate.data.workbooks import ExcelFile
-from private_ate.domain import Domain, Treatment
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.engines.spark import UNFINISHED, SparkStudy
 from private_ate.engines.spark_table import SparkColumns, is_spark_frame, read_frame
 from private_ate.errors import ArgumentError
-from private_ate.privacy.levels import Level
 
-__all__ = ["ColumnsAsked", "OpenTable", "open_table"]
-
-
-class ColumnsAsked(TypedDict, total=False):
-    """What a caller says about the columns; see `settle_names`."""
-
-    treatment: str | Treatment | None
-    outcome: Outcomes
-    covariates: Required[Covariates]
-    domain: Required[Domain | None]
-    level: Required[Level]
-    from_data: Required[bool]
-    person: str | None
-    unasked: tuple[str, ...]
+__all__ = ["OpenTable", "open_table"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import accumulate
-from operator import add
+from operator import add, itemgetter
 from typing import Any, Final, NoReturn, Self, TypeVar
 
 import numpy as np
@@ -160,7 +160,7 @@ class SparkStudy:
         pieces = self.blocks.mapPartitionsWithIndex(_scatter(grouping, stack, self.starts))
         gather = _gather(grouping, stack, kernel, shows_observed=self._shows_observed)
         values = pieces.groupByKey(min(total, _FAN_IN)).map(gather)
-        parts = without_words(lambda: sorted(values.collect(), key=_first), UNFINISHED)
+        parts = without_words(lambda: sorted(values.collect(), key=itemgetter(0)), UNFINISHED)
         self._report(title, 1)
         return np.concatenate([part for _, part in parts])
 
@@ -363,10 +363,6 @@ def _gather(
     return run
 
 
-def _first(pair: tuple[int, Any]) -> int:
-    return pair[0]
-
-
 def _add_up(parts: Any, count: int) -> Any:  # noqa: ANN401  # an RDD of places and sums
     """Add sums in the order of their places, by a tree whose shape depends on the count alone."""
     while count > _FAN_IN:
@@ -377,4 +373,4 @@ def _add_up(parts: Any, count: int) -> Any:  # noqa: ANN401  # an RDD of places 
 
 
 def _in_order(pairs: Iterable[tuple[int, Any]]) -> Any:  # noqa: ANN401  # whatever adds up
-    return reduce(add, (value for _, value in sorted(pairs, key=lambda pair: pair[0])))
+    return reduce(add, (value for _, value in sorted(pairs, key=itemgetter(0))))

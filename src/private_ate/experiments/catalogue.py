@@ -1,61 +1,149 @@
-"""All experiments by name: what is run, what is drawn, what is compared with the paper."""
+"""All experiments by name: the grid that is run, what is drawn, what is compared with the paper."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
-from private_ate.experiments import figures, markdown, plans
-from private_ate.experiments.chunks import Cell, Watch
-from private_ate.experiments.claims import Claim, claims_of_end_to_end
-from private_ate.experiments.claims_parameters import (
+import polars as pl
+
+from private_ate.experiments import findings, referee, referee_page, tables
+from private_ate.experiments.claims import (
+    Claim,
     claims_of_allocation,
-    claims_of_coefficient_c,
-    claims_of_coefficient_h,
-    claims_of_limit_label,
-    claims_of_limit_sample,
+    claims_of_coefficient,
+    claims_of_end_to_end,
+    claims_of_limit,
 )
-from private_ate.experiments.findings import (
-    against_matching,
-    against_truth,
-    claims_of_timings,
-    findings_of_arms,
-    findings_of_size,
-    findings_of_ten_percent,
-    findings_of_truth,
-)
-from private_ate.experiments.plans import Scale
-from private_ate.experiments.referee.run import plan_referee, run_referee
-from private_ate.experiments.results import Summary, Timing
+from private_ate.experiments.figures import AIPW, MATCHING, Axis, Layout, draw, draw_allocation
+from private_ate.experiments.results import Summary, summarize
+from private_ate.experiments.runner import Cell, Parameter, Scale
 
-__all__ = ["EXPERIMENTS", "Experiment", "OwnRun", "PageTable"]
+__all__ = ["EXPERIMENTS", "Experiment", "allocation"]
 
-
-class OwnRun(Protocol):
-    """Runs an experiment in a way of its own and writes its page."""
-
-    def __call__(
-        self,
-        folder: Path,
-        *,
-        quick: bool,
-        seed: int,
-        jobs: int,
-        resume: bool,
-        origin: str,
-        watch: Watch | None = None,
-    ) -> tuple[list[Claim], list[Path]]:
-        """Return what is said and measured, and the figures without their endings."""
+_FEW_EPSILONS: Final = ("0.5", "1", "2", "4")
+_ALLOCATION_EPSILONS: Final = ("1.5", "2.5", "3.5")
+_WIDE_EPSILONS: Final = ("0.125", "0.25", "0.5", "1", "2", "4", "8", "16", "32", "64")
+_SEVERAL: Final = ("several-arms-3-10000", "several-arms-4-10000")
+# Of the methods for several arms; the paper's and ours, at both levels.
+_SEVERAL_METHODS: Final = (
+    "published-label", "calibrated-track", "calibrated-balance", "published-sample", "blocks",
+)  # fmt: skip
+_FIRST_FRESH: Final = 101  # studies with smaller seeds were looked at while methods were designed
 
 
-@dataclass(frozen=True, slots=True)
-class PageTable:
-    """A table of a results page and the sentence above it."""
+# The grids.
 
-    caption: str
-    write: Callable[[Summary, Sequence[Timing]], str]
+
+def _end_to_end(scale: Scale) -> Iterator[Cell]:
+    """All methods on the paper's sets; balance is left out because it does not track matching."""
+    arms = [arm for arm in scale.arms if arm.label != "calibrated-balance"]
+    grid = product(scale.neighbors, scale.datasets, arms, scale.epsilons)
+    for neighbors, dataset, arm, epsilon in grid:
+        repetitions = scale.repetitions(arm, dataset, neighbors)
+        if repetitions:
+            yield Cell(dataset, arm.label, epsilon, neighbors=neighbors, repetitions=repetitions)
+
+
+def _parameters(  # the axes of a grid
+    scale: Scale,
+    *,
+    label: str,
+    epsilons: Sequence[str],
+    choices: Iterable[tuple[Parameter, ...]],
+    counts: tuple[int, int, int],
+) -> Iterator[Cell]:
+    """Vary a parameter of a method; counts are for N = 5, for other N, and for a quick run."""
+    arms = scale.arms_named(label)
+    grid = product(scale.neighbors, scale.datasets, arms, epsilons, list(choices))
+    for neighbors, dataset, arm, epsilon, choice in grid:
+        yield Cell(
+            dataset, arm.label, epsilon, neighbors=neighbors, parameters=choice,
+            repetitions=scale.pick(counts[0] if neighbors == 5 else counts[1], counts[2]),
+        )  # fmt: skip
+
+
+def _limits(scale: Scale, label: str) -> Iterator[Cell]:
+    """Adaptive and fixed limits."""
+    choices: list[tuple[Parameter, ...]] = [(), *((("k", limit),) for limit in (1, 10, 50))]
+    return _parameters(
+        scale, label=label, epsilons=scale.epsilons, choices=choices, counts=(100, 30, 3)
+    )
+
+
+def _coefficients(scale: Scale, label: str, name: str, decades: range) -> Iterator[Cell]:
+    """Vary a coefficient on a logarithmic grid around the paper's."""
+    steps = [f"{value}e{decade}" for decade in decades for value in (1, 3)][: 2 * len(decades) - 1]
+    values = [((name, float(step)),) for step in (steps[::2] if scale.quick else steps)]
+    return _parameters(
+        scale, label=label, epsilons=_FEW_EPSILONS, choices=values, counts=(50, 20, 2)
+    )
+
+
+def _allocations(scale: Scale) -> Iterator[Cell]:
+    """Shares of ε₁ and ε₂ in steps of a tenth, the rest for ε₃; quick in steps of two tenths."""
+    tenths = range(1, 9, scale.pick(1, 2))
+    pairs = [pair for pair in product(tenths, tenths) if sum(pair) < 10]
+    return _parameters(
+        replace(scale, is_appendix_wanted=False), label="published-sample",
+        epsilons=_ALLOCATION_EPSILONS, choices=[(("shares", allocation(*pair)),) for pair in pairs],
+        counts=(30, 30, 2),
+    )  # fmt: skip
+
+
+def allocation(model: int, treatment: int) -> tuple[str, ...]:
+    """Return the four shares of ε for tenths of ε₁ (halved in two) and ε₂."""
+    parts = (Fraction(model, 20), Fraction(model, 20), Fraction(treatment, 10))
+    return tuple(str(float(part)) for part in (*parts, 1 - sum(parts)))
+
+
+def _time_and_memory(scale: Scale) -> Iterator[Cell]:
+    """Every arm once on every set, in a process of its own, at ε = 1."""
+    for dataset, arm in product(scale.datasets, scale.arms):
+        if scale.repetitions(arm, dataset):
+            repetitions = 1 if arm.slow else scale.pick(10, 2)
+            yield Cell(dataset, arm.label, "1", repetitions=repetitions, isolated=True)
+
+
+def _against_truth(scale: Scale) -> Iterator[Cell]:
+    """All arms where the true effect is known, many draws for sampling error."""
+    families: list[tuple[str, range]] = [("synth-draws", range(scale.pick(20, 3)))]
+    if "acic" in scale.datasets:
+        families.insert(0, ("acic-settings", range(1, scale.pick(10, 2) + 1)))
+    if "ihdp" in scale.datasets:
+        families.insert(0, ("ihdp", range(1)))
+    families.append(("confounded-10000", range(scale.pick(20, 2))))
+    for (family, draws), arm, epsilon in product(families, scale.fast_arms, _FEW_EPSILONS):
+        for number in draws:
+            repetitions = scale.pick(100, 5) if len(draws) == 1 else scale.pick(10, 2)
+            yield Cell(family, arm.label, epsilon, number, repetitions=repetitions)
+
+
+def _against_size(scale: Scale) -> Iterator[Cell]:
+    """Confounded data of growing size at ε = 1; every draw is another study."""
+    sizes = (1000, 10_000) if scale.quick else (300, 1000, 3000, 10_000, 30_000, 100_000)
+    for size, arm, number in product(sizes, scale.fast_arms, range(scale.pick(20, 3))):
+        yield Cell(f"confounded-{size}", arm.label, "1", number, repetitions=scale.pick(5, 2))
+
+
+def _to_ten_percent(scale: Scale) -> Iterator[Cell]:
+    """Double the budget until an error of 10 % is passed."""
+    epsilons = _WIDE_EPSILONS[::3] if scale.quick else _WIDE_EPSILONS
+    for dataset, arm, epsilon in product(scale.datasets, scale.fast_arms, epsilons):
+        yield Cell(dataset, arm.label, epsilon, repetitions=scale.pick(100, 5))
+
+
+def _several_arms(scale: Scale) -> Iterator[Cell]:
+    """Confounded studies of three and four arms; every draw is another study."""
+    arms = scale.arms_named(*_SEVERAL_METHODS)
+    draws = range(_FIRST_FRESH, _FIRST_FRESH + scale.pick(10, 2))
+    for dataset, arm, epsilon, number in product(_SEVERAL, arms, _FEW_EPSILONS, draws):
+        yield Cell(dataset, arm.label, epsilon, number, repetitions=scale.pick(5, 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,154 +157,168 @@ class Experiment:
     plan : callable
         From a scale to the cells to run.
     claims : callable
-        From the summary and the timings to sentences and verdicts.
+        From the summary and the rows of all releases to sentences and verdicts.
     draw : callable or None
         Draws figures into a folder and returns their paths without endings.
-    tables : sequence of Table
-        What the page shows beside the figures.
+    tables : sequence of (caption, callable)
+        What the page shows beside the figures, from the summary and the rows.
     figure_note : str
         How to read the figures.
-    isolated : bool
-        Whether every chunk runs in a process of its own, one after the other.
-    own_run : callable or None
-        Runs the experiment in a way of its own; the plan then only says how much is run.
+    opening : str
+        What the page says first, of an experiment that draws its own studies.
+    stage : callable
+        Cells of an earlier stage are run first.
+    audit : callable or None
+        Audits that belong to the experiment: of a folder for them, and how much is run.
+    sections : callable or None
+        Further parts of the page, from the rows and the folder.
+    summarize : callable
+        The summary that is kept as a file, from the rows and the folder.
     """
 
     name: str
     title: str
     origin: str
     plan: Callable[[Scale], Iterable[Cell]]
-    claims: Callable[[Summary, Sequence[Timing]], list[Claim]]
-    draw: Callable[[Summary, Path], list[Path]] | None
-    tables: Sequence[PageTable] = ()
+    claims: Callable[[Summary, pl.DataFrame], list[Claim]]
+    draw: Callable[[Summary, Path], list[Path]] | None = None
+    tables: Sequence[tuple[str, Callable[[Summary, pl.DataFrame], str]]] = ()
     figure_note: str = "Bars are standard errors of the mean."
-    isolated: bool = False
-    own_run: OwnRun | None = None
+    opening: str = ""
+    stage: Callable[[Cell], tuple[object, ...]] = lambda _: ()
+    audit: Callable[[Path, Scale], None] | None = None
+    sections: Callable[[pl.DataFrame, Path], Iterable[str]] | None = None
+    summarize: Callable[[pl.DataFrame, Path], pl.DataFrame] = lambda rows, _: summarize(rows)
 
 
-_BY_EPSILON: Final = PageTable(
+_BY_EPSILON: Final = (
     "Relative error, mean ± standard deviation, N = 5.",
-    lambda summary, _: markdown.table_by_epsilon(summary),
+    lambda summary, _: tables.table_by_epsilon(summary),
 )
+_OF_TRUTH: Final = "Error relative to the true effect, mean ± standard deviation."
 _OURS: Final = "nothing like it; a comparison of our own"
+_BY_METHOD: Final = Layout(by_neighbors=True)
+_BY_LIMIT: Final = Layout(lines="parameters", by_neighbors=True)
+_TRUTH: Final = Layout(
+    y="error_against_truth",
+    y_axis=Axis("relative error against the truth", log=True),
+    references=(MATCHING,),
+)
+
+
+def _by_coefficient(name: str) -> Layout:
+    axis = Axis(f"error coefficient {name}", log=True)
+    return Layout(x="setting", lines="epsilon", x_axis=axis, by_neighbors=True)
+
 
 _ALL: Final = (
     Experiment(
         "end-to-end",
         "All methods on the paper's data sets",
         "end-to-end comparison (N = 5), and its appendix (N = 1, 3, 7)",
-        plans.plan_end_to_end,
+        _end_to_end,
         lambda summary, _: claims_of_end_to_end(summary),
-        figures.draw_by_method,
+        partial(draw, _BY_METHOD),
         (_BY_EPSILON,),
     ),
     Experiment(
         "limit-label",
         "Adaptive and fixed matching limits at label level",
         "matching limit at label level (N = 5), and its appendix (N = 1, 3, 7)",
-        plans.plan_limit_label,
-        lambda summary, _: claims_of_limit_label(summary),
-        figures.draw_by_limit,
+        partial(_limits, label="published-label"),
+        lambda summary, _: claims_of_limit(summary, "label"),
+        partial(draw, _BY_LIMIT),
         (_BY_EPSILON,),
     ),
     Experiment(
         "coefficient-c",
         "The error coefficient c at label level",
         "error coefficient c (N = 5), and its appendix (N = 1, 3, 7)",
-        plans.plan_coefficient_c,
-        lambda summary, _: claims_of_coefficient_c(summary),
-        figures.draw_by_coefficient,
+        partial(_coefficients, label="published-label", name="c", decades=range(-4, 1)),
+        lambda summary, _: claims_of_coefficient(summary, "c", 0.01),
+        partial(draw, _by_coefficient("c")),
         (_BY_EPSILON,),
     ),
     Experiment(
         "limit-sample",
         "Adaptive and fixed matching limits at sample level",
         "matching limit at sample level (N = 5), and its appendix (N = 1, 3, 7)",
-        plans.plan_limit_sample,
-        lambda summary, _: claims_of_limit_sample(summary),
-        figures.draw_by_limit,
+        partial(_limits, label="published-sample"),
+        lambda summary, _: claims_of_limit(summary, "sample"),
+        partial(draw, _BY_LIMIT),
         (_BY_EPSILON,),
     ),
     Experiment(
         "coefficient-h",
         "The error coefficient h at sample level",
         "error coefficient h (N = 5), and its appendix (N = 1, 3, 7)",
-        plans.plan_coefficient_h,
-        lambda summary, _: claims_of_coefficient_h(summary),
-        figures.draw_by_coefficient,
+        partial(_coefficients, label="published-sample", name="h", decades=range(-5, 0)),
+        lambda summary, _: claims_of_coefficient(summary, "h", 0.001),
+        partial(draw, _by_coefficient("h")),
         (_BY_EPSILON,),
     ),
     Experiment(
         "budget-allocation",
         "Shares of ε for the three phases at sample level",
         "privacy budget allocation (heat maps)",
-        plans.plan_allocation,
+        _allocations,
         lambda summary, _: claims_of_allocation(summary),
-        figures.draw_allocation,
+        draw_allocation,
         figure_note="The lighter a cell, the smaller its error, plot by plot.",
     ),
     Experiment(
         "time-memory",
         "Running time and memory",
         "running time and memory consumption (tables)",
-        plans.plan_time_and_memory,
-        lambda _, timings: claims_of_timings(timings),
-        None,
-        (
-            PageTable(
+        _time_and_memory,
+        lambda _, rows: findings.claims_of_timings(rows),
+        tables=(
+            (
                 "Median seconds a release after a first one, in brackets those of the paper.",
-                lambda _, timings: markdown.table_of_seconds(timings),
+                lambda _, rows: findings.table_of_seconds(rows),
             ),
-            PageTable(
+            (
                 "Largest memory in megabytes of a process that did nothing else.",
-                lambda _, timings: markdown.table_of_memory(timings),
+                lambda _, rows: findings.table_of_memory(rows),
             ),
         ),
-        isolated=True,
     ),
     Experiment(
         "error-against-truth",
         "Errors against the true effect, where it is known",
         _OURS,
-        plans.plan_error_against_truth,
-        lambda summary, _: findings_of_truth(summary),
-        figures.draw_against_truth,
-        (
-            PageTable(
-                "Error relative to the true effect, mean ± standard deviation.",
-                lambda summary, _: markdown.table_of_truth(summary),
-            ),
-        ),
+        _against_truth,
+        lambda summary, _: findings.findings_of_truth(summary),
+        partial(draw, _TRUTH),
+        ((_OF_TRUTH, lambda summary, _: tables.table_of_truth(summary)),),
     ),
     Experiment(
         "error-against-n",
         "Errors against the true effect of confounded data as n grows, ε = 1",
         _OURS,
-        plans.plan_error_against_n,
-        lambda summary, _: findings_of_size(summary),
-        figures.draw_against_size,
-        (
-            PageTable(
-                "Error relative to the true effect, mean ± standard deviation.",
-                lambda summary, _: markdown.table_by_size(summary),
-            ),
+        _against_size,
+        lambda summary, _: findings.findings_of_size(summary),
+        partial(
+            draw,
+            replace(_TRUTH, x="size", columns="level", x_axis=Axis("number of units n", log=True)),
         ),
+        ((_OF_TRUTH, lambda summary, _: tables.table_of_truth(summary, by_size=True)),),
     ),
     Experiment(
         "several-arms",
         "Contrasts of three and four arms against the truth",
         "its paragraph on more than two treatments has no experiment; a comparison of our own",
-        plans.plan_several_arms,
-        lambda summary, _: findings_of_arms(summary),
-        figures.draw_several_arms,
+        _several_arms,
+        lambda summary, _: findings.findings_of_arms(summary),
+        partial(draw, replace(_TRUTH, rows="level", references=(MATCHING, AIPW))),
         (
-            PageTable(
+            (
                 "Mean error of all contrasts relative to their mean size, against the truth.",
-                lambda summary, _: markdown.table_of_truth(summary),
+                lambda summary, _: tables.table_of_truth(summary),
             ),
-            PageTable(
+            (
                 "The same against matching on each arm's score without limits and noise.",
-                lambda summary, _: markdown.table_by_epsilon(summary),
+                lambda summary, _: tables.table_by_epsilon(summary),
             ),
         ),
         figure_note="Bars are standard errors over all releases as if each had its own study, "
@@ -226,28 +328,43 @@ _ALL: Final = (
         "epsilon-for-ten-percent",
         "The ε that brings the relative error to 10 %",
         _OURS,
-        plans.plan_epsilon_for_ten_percent,
-        lambda summary, _: findings_of_ten_percent(summary),
-        figures.draw_against_ten_percent,
-        (
-            PageTable(
-                "The ε for a mean error of 10 % against matching, and up to which it stays below.",
-                lambda summary, _: markdown.table_of_ten_percent(summary, against_matching),
+        _to_ten_percent,
+        lambda summary, _: findings.findings_of_ten_percent(summary),
+        partial(
+            draw,
+            Layout(
+                x_axis=Axis("privacy budget ε", log=True),
+                # Far below ten per cent nothing is left to see.
+                y_axis=Axis("relative error", log=True, floor=0.003),
+                level=findings.TEN_PERCENT,
+                level_name="10 %",
             ),
-            PageTable(
+        ),
+        (
+            (
+                "The ε for a mean error of 10 % against matching, and up to which it stays below.",
+                lambda summary, _: findings.table_of_ten_percent(
+                    summary, findings.against_matching
+                ),
+            ),
+            (
                 "The ε for a mean error of 10 % against the true effect, where it is known.",
-                lambda summary, _: markdown.table_of_ten_percent(summary, against_truth),
+                lambda summary, _: findings.table_of_ten_percent(summary, findings.against_truth),
             ),
         ),
     ),
     Experiment(
         "referee",
-        "All methods before a referee, on families that none was tuned on",
+        "All methods before a referee, on studies that none has seen",
         _OURS,
-        plan_referee,
-        lambda _, __: [],
-        None,
-        own_run=run_referee,
+        referee.plan,
+        lambda _, rows: referee_page.claims_of_referee(referee.judge_cells(rows)),
+        referee_page.draw_referee,
+        opening=referee_page.OPENING,
+        stage=referee.stage,
+        audit=referee.audit_arms,
+        sections=referee_page.sections,
+        summarize=referee.summary_of,
     ),
 )
 EXPERIMENTS: Final = {experiment.name: experiment for experiment in _ALL}

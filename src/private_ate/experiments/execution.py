@@ -12,36 +12,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+import polars as pl
+
 from private_ate.data.files import write_whole
 from private_ate.errors import ArgumentError
 from private_ate.experiments.arms import missing_arms, runnable_arms
 from private_ate.experiments.catalogue import EXPERIMENTS, Experiment
-from private_ate.experiments.chunks import Cell, Watch, chunks_of, run_chunks
-from private_ate.experiments.claims import Claim, name_set
-from private_ate.experiments.markdown import markdown_table
-from private_ate.experiments.plans import Scale
-from private_ate.experiments.plots import require_plots
+from private_ate.experiments.claims import Claim
+from private_ate.experiments.figures import require_plots
 from private_ate.experiments.references import PAPER_SETS, is_installed
 from private_ate.experiments.results import (
-    Row,
+    CELL,
+    RESULTS,
+    TIMINGS,
     Summary,
-    Timing,
     collect_rows,
     summarize,
-    to_csv,
     versions,
 )
+from private_ate.experiments.runner import Scale, Watch, chunks_of, run_chunks
+from private_ate.experiments.tables import markdown_table, name_set
 
-__all__ = [
-    "Report",
-    "RunSettings",
-    "experiment_named",
-    "index_page",
-    "machine",
-    "results_page",
-    "run_experiment",
-    "write_index",
-]
+__all__ = ["Report", "RunSettings", "experiment_named", "run_experiment", "write_index"]
 
 _NOT_PRIVATE = (
     "**Nothing on this page is private.** Every release was drawn from a seed and says "
@@ -49,6 +41,7 @@ _NOT_PRIVATE = (
     "are public benchmarks, and their domains declare the observed ranges, as the paper does."
 )
 _CHUNKS: Final = ".chunks"
+_AUDITS: Final = ".audits"
 _MOST_JOBS: Final = 256
 
 
@@ -62,25 +55,27 @@ class Report:
     figures: Sequence[Path]
 
 
-def results_page(
-    report: Report, rows: Sequence[Row], summary: Summary, timings: Sequence[Timing], scale: str
-) -> str:
+def _results_page(report: Report, rows: pl.DataFrame, summary: Summary, scale: str) -> str:
     """Write the page: what was run, the figure, the paper's sentences beside our numbers."""
     experiment = report.experiment
+    claims = [[claim.words, claim.measured, f"**{claim.verdict}**"] for claim in report.claims]
     parts = [
         f"# {experiment.title}",
-        _NOT_PRIVATE,
+        experiment.opening or _NOT_PRIVATE,
         f"In the paper: {experiment.origin}.",
-        _what_was_run(rows, summary, scale),
-        *(f"![{experiment.title}]({path.name}.svg)" for path in report.figures),
-        _legend(report),
-        "## What is said or asked, and what we measured",
-        _claims_table(report.claims),
+        _what_was_run(rows, scale),
     ]
+    if experiment.sections is None:
+        parts += [f"![{experiment.title}]({path.name}.svg)" for path in report.figures]
+        parts.append(_legend(report))
+    parts.append("## What is said or asked, and what we measured")
+    parts.append(markdown_table(["said or asked", "measured", "verdict"], claims))
+    if experiment.sections is not None:
+        parts += experiment.sections(rows, report.folder)
     if experiment.tables:
         parts.append("## Numbers")
-    for table in experiment.tables:
-        parts += [table.caption, table.write(summary, timings)]
+    for caption, write in experiment.tables:
+        parts += [caption, write(summary, rows)]
     parts.append(
         "Every repetition is in `results.csv`, means and deviations in `summary.csv`, times in "
         "`timings.csv`. The error of a method whose target is not matching is measured against "
@@ -89,35 +84,22 @@ def results_page(
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def index_page(reports: Sequence[Report], out: Path, scale: str) -> str:
-    """Write the page that leads to all others and counts their verdicts."""
-    rows = []
-    for report in reports:
-        counts = Counter(claim.verdict for claim in report.claims)
-        verdicts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
-        link = f"[{report.experiment.name}]({report.folder.relative_to(out).as_posix()}/page.md)"
-        rows.append([link, report.experiment.title, report.experiment.origin, verdicts])
-    table = markdown_table(["experiment", "question", "in the paper", "sentences"], rows)
-    parts = ("# Experiments", _NOT_PRIVATE, scale, _left_out(), table)
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _what_was_run(rows: Sequence[Row], summary: Summary, scale: str) -> str:
-    failed = sum(row.failed for row in summary.rows)
-    counts = sorted({row.n + row.failed for row in summary.rows})
+def _what_was_run(rows: pl.DataFrame, scale: str) -> str:
+    counts = sorted(set(rows.group_by(*CELL, "isolated").len()["len"])) or [0]
     repetitions = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     lines = [
-        f"{scale} {len(rows)} releases, {repetitions} a point; {versions()}.",
+        f"{scale} {rows.height} releases, {repetitions} a point; {versions()}.",
         _left_out(),
     ]
-    if failed:
-        reasons = Counter(f"{row.method}: {row.note}" for row in rows if row.note)
-        shown = "; ".join(f"{reason} ({count})" for reason, count in sorted(reasons.items()))
-        lines.append(f"{failed} releases were refused: {shown}.")
+    refused = rows.filter(pl.col("note") != "")
+    if refused.height:
+        reasons = refused.group_by("method", "note").len().sort("method", "note")
+        shown = "; ".join(f"{m}: {note} ({count})" for m, note, count in reasons.iter_rows())
+        lines.append(f"{refused.height} releases were refused: {shown}.")
     return "\n".join(line for line in lines if line)
 
 
-def machine() -> str:
+def _machine() -> str:
     """Name the class of machine."""
     memory = ""
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
@@ -144,13 +126,6 @@ def _legend(report: Report) -> str:
         return ""
     links = ", ".join(f"[{path.name}.png]({path.name}.png)" for path in report.figures)
     return f"{report.experiment.figure_note} As pixels: {links}."
-
-
-def _claims_table(claims: Sequence[Claim]) -> str:
-    return markdown_table(
-        ["said or asked", "measured", "verdict"],
-        [[claim.words, claim.measured, f"**{claim.verdict}**"] for claim in claims],
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +156,7 @@ class RunSettings:
     def scale(self) -> Scale:
         """What can be run here."""
         installed = tuple(name for name in self.datasets if is_installed(name))
-        return Scale(self.quick, installed, runnable_arms(), self.appendix)
+        return Scale(self.quick, installed, runnable_arms(), self.appendix, self.seed)
 
     @property
     def sentence(self) -> str:
@@ -216,57 +191,46 @@ def run_experiment(
     """
     require_plots()
     folder = out / experiment.name
-    if experiment.own_run is not None:
-        origin = f"{settings.sentence} Command: `{settings.command(experiment.name)}`; {machine()}."
-        claims, figures = experiment.own_run(
-            folder, quick=settings.quick, seed=settings.seed, jobs=settings.jobs,
-            resume=settings.resume, origin=origin, watch=watch,
-        )  # fmt: skip
-        return Report(experiment, folder, claims, figures)
-    cells = list(experiment.plan(settings.scale))
-    _compute(experiment, cells, folder, settings, watch)
-    return _write(experiment, cells, folder, settings)
-
-
-def write_index(reports: Sequence[Report], out: Path, settings: RunSettings) -> Path:
-    """Write the page that leads to the pages of several experiments."""
-    path = out / "README.md"
-    origin = f"{settings.sentence} Command: `{settings.command('all')}`; {machine()}."
-    write_whole(path, index_page(reports, out, origin))
-    return path
-
-
-def _compute(
-    experiment: Experiment,
-    cells: Sequence[Cell],
-    folder: Path,
-    settings: RunSettings,
-    watch: Watch | None,
-) -> None:
     if not settings.resume:
-        shutil.rmtree(folder / _CHUNKS, ignore_errors=True)
-    chunks = list(
-        chunks_of(experiment.name, cells, seed=settings.seed, isolated=experiment.isolated)
-    )
-    run_chunks(chunks, folder / _CHUNKS, jobs=settings.jobs, watch=watch)
-
-
-def _write(
-    experiment: Experiment, cells: Sequence[Cell], folder: Path, settings: RunSettings
-) -> Report:
-    chunks = chunks_of(experiment.name, cells, seed=settings.seed, isolated=experiment.isolated)
-    rows, timings = collect_rows(chunks, folder / _CHUNKS)
-    summary = Summary(tuple(summarize(rows)))
-    for name, table in (("results", rows), ("summary", summary.rows), ("timings", timings)):
-        write_whole(folder / f"{name}.csv", to_csv(table))
+        for part in (_CHUNKS, _AUDITS):
+            shutil.rmtree(folder / part, ignore_errors=True)
+    cells = experiment.plan(settings.scale)
+    chunks = list(chunks_of(experiment.name, cells, seed=settings.seed))
+    run_chunks(chunks, folder / _CHUNKS, jobs=settings.jobs, watch=watch, stage=experiment.stage)
+    if experiment.audit is not None:
+        experiment.audit(folder / _AUDITS, settings.scale)
+    rows = collect_rows(chunks, folder / _CHUNKS)
+    known = [name for name in RESULTS if rows[name].count()]
+    for name, table in (
+        ("results", rows.select(known)),
+        ("summary", experiment.summarize(rows, folder)),
+        ("timings", rows.select(TIMINGS)),
+    ):
+        write_whole(folder / f"{name}.csv", table.write_csv())
+    summary = Summary.of(summarize(rows.filter(~pl.col("isolated"))))
     drawn = [] if experiment.draw is None else experiment.draw(summary, folder)
     answered = summary.select(lambda row: row.n > 0)
-    report = Report(experiment, folder, experiment.claims(answered, timings), drawn)
+    report = Report(experiment, folder, experiment.claims(answered, rows), drawn)
     finished = max(path.stat().st_mtime for path in (folder / _CHUNKS).iterdir())
     origin = (
         f"{settings.sentence} Command: `{settings.command(experiment.name)}`. Finished on "
-        f"{datetime.fromtimestamp(finished, UTC).date()}; {machine()}."
+        f"{datetime.fromtimestamp(finished, UTC).date()}; {_machine()}."
     )
-    page = results_page(report, rows, summary, timings, origin)
-    write_whole(folder / "page.md", page)
+    write_whole(folder / "page.md", _results_page(report, rows, summary, origin))
     return report
+
+
+def write_index(reports: Sequence[Report], out: Path, settings: RunSettings) -> Path:
+    """Write the page that leads to the pages of several experiments and counts their verdicts."""
+    rows = []
+    for report in reports:
+        counts = Counter(claim.verdict for claim in report.claims)
+        verdicts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
+        link = f"[{report.experiment.name}]({report.folder.relative_to(out).as_posix()}/page.md)"
+        rows.append([link, report.experiment.title, report.experiment.origin, verdicts])
+    table = markdown_table(["experiment", "question", "in the paper", "sentences"], rows)
+    origin = f"{settings.sentence} Command: `{settings.command('all')}`; {_machine()}."
+    parts = ("# Experiments", _NOT_PRIVATE, origin, _left_out(), table)
+    path = out / "README.md"
+    write_whole(path, "\n\n".join(part for part in parts if part) + "\n")
+    return path

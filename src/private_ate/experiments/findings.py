@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from statistics import median
+from itertools import product
 from typing import Final
 
-from private_ate.experiments.claims import Claim, judge, listing, name_arm, name_set, number
-from private_ate.experiments.results import Summary, SummaryRow, Timing
+import polars as pl
+
+from private_ate.experiments.claims import Claim, judge
+from private_ate.experiments.results import Summary, SummaryRow
+from private_ate.experiments.tables import listing, name_arm, name_set, number, pivot
 
 __all__ = [
-    "PAPER_SECONDS",
     "against_matching",
     "against_truth",
     "budget_text",
@@ -21,14 +23,16 @@ __all__ = [
     "findings_of_size",
     "findings_of_ten_percent",
     "findings_of_truth",
-    "median_seconds",
+    "table_of_memory",
+    "table_of_seconds",
+    "table_of_ten_percent",
 ]
 
 TEN_PERCENT: Final = 0.1
 _SETS: Final = ("ihdp", "lalonde", "acic", "synth")
-PAPER_SECONDS: Final = {
-    method: dict(zip(_SETS, seconds, strict=True))
-    for method, seconds in {
+_PAPER_SECONDS: Final = {
+    (method, dataset): seconds
+    for method, row in {
         "ipw": (0.29, 0.16, 0.32, 0.06),
         "smooth-matching": (0.03, 0.04, 0.06, 0.02),
         "doubly-robust": (0.09, 0.04, 0.94, 0.08),
@@ -37,6 +41,7 @@ PAPER_SECONDS: Final = {
         "published-sample": (0.08, 0.04, 0.68, 0.05),
         "published-label": (0.06, 0.02, 0.55, 0.04),
     }.items()
+    for dataset, seconds in zip(_SETS, row, strict=True)
 }
 """Running times in the paper's table, in seconds, on another machine (i7-11700K)."""
 
@@ -44,7 +49,7 @@ PAPER_SECONDS: Final = {
 def findings_of_truth(summary: Summary) -> list[Claim]:
     """Name the arm closest to the truth at each level, data set by data set, at ε = 1."""
     claims = []
-    for level in dict.fromkeys(row.level for row in summary.rows):
+    for level in summary.values("level"):
         shown = []
         for dataset in summary.datasets:
             rows = summary.where(dataset=dataset, level=level, epsilon="1").rows
@@ -63,12 +68,13 @@ def findings_of_truth(summary: Summary) -> list[Claim]:
 
 def findings_of_size(summary: Summary) -> list[Claim]:
     """Say how the error of each arm changes from the smallest to the largest study."""
-    first, last = summary.datasets[0], summary.datasets[-1]
+    ends = summary.datasets[0], summary.datasets[-1]
     shown = []
     for method in summary.methods:
-        ends = [_truth(summary.where(dataset=dataset, method=method)) for dataset in (first, last)]
-        shown.append(f"{name_arm(method)} {number(ends[0])} to {number(ends[1])}")
-    sizes = [name_set(dataset).removeprefix("confounded, ") for dataset in (first, last)]
+        rows = [summary.where(dataset=dataset, method=method).rows for dataset in ends]
+        errors = [one[0].error_against_truth_mean if one else math.nan for one in rows]
+        shown.append(f"{name_arm(method)} {number(errors[0])} to {number(errors[1])}")
+    sizes = [name_set(dataset).removeprefix("confounded, ") for dataset in ends]
     words = f"How does the error against the truth change from {sizes[0]} to {sizes[1]}?"
     return [Claim(words, "; ".join(shown), "measured")]
 
@@ -76,26 +82,25 @@ def findings_of_size(summary: Summary) -> list[Claim]:
 def findings_of_arms(summary: Summary) -> list[Claim]:
     """Say how far each method's contrasts of several arms are from the truth, level by level."""
     claims = []
-    for level in dict.fromkeys(row.level for row in summary.rows):
-        for dataset in summary.datasets:
-            rows = summary.where(dataset=dataset, level=level)
-            shown = [
-                f"{name_arm(method)} "
-                + ", ".join(
-                    f"{number(row.error_against_truth_mean)} (ε = {row.epsilon})"
-                    for row in sorted(rows.where(method=method).rows, key=lambda row: row.budget)
-                )
-                for method in rows.methods
-            ]
-            if not shown:
-                continue
-            first = rows.rows[0]
-            shown.append(
-                f"without privacy: matching {number(first.matching_against_truth)}, "
-                f"AIPW {number(first.aipw_against_truth)}"
+    for level, dataset in product(summary.values("level"), summary.datasets):
+        rows = summary.where(dataset=dataset, level=level)
+        shown = [
+            f"{name_arm(method)} "
+            + ", ".join(
+                f"{number(row.error_against_truth_mean)} (ε = {row.epsilon})"
+                for row in sorted(rows.where(method=method).rows, key=lambda row: row.budget)
             )
-            words = f"How far are the contrasts of {name_set(dataset)} at {level} level?"
-            claims.append(Claim(words, "; ".join(shown), "measured"))
+            for method in rows.methods
+        ]
+        if not shown:
+            continue
+        first = rows.rows[0]
+        shown.append(
+            f"without privacy: matching {number(first.matching_against_truth)}, "
+            f"AIPW {number(first.aipw_against_truth)}"
+        )
+        words = f"How far are the contrasts of {name_set(dataset)} at {level} level?"
+        claims.append(Claim(words, "; ".join(shown), "measured"))
     return claims
 
 
@@ -112,6 +117,17 @@ def findings_of_ten_percent(summary: Summary) -> list[Claim]:
         )
         for dataset in summary.datasets
     ]
+
+
+def table_of_ten_percent(summary: Summary, error: Callable[[SummaryRow], float]) -> str:
+    """Write the ε for an error of 10 %, a column per data set on which the error is known."""
+    known = summary.select(lambda row: not math.isnan(error(row)))
+    return pivot(
+        product(known.methods, known.datasets),
+        {"method": lambda pair: name_arm(pair[0])},
+        lambda pair: name_set(pair[1]),
+        lambda pair: budget_text(known.where(method=pair[0], dataset=pair[1]), error),
+    )
 
 
 def against_matching(row: SummaryRow) -> float:
@@ -163,54 +179,64 @@ def budget_text(rows: Summary, error: Callable[[SummaryRow], float] = against_ma
     return text if math.isinf(left) else f"{text} (until {left:.2g})"
 
 
-def median_seconds(timings: Sequence[Timing]) -> dict[tuple[str, str], float]:
-    """Return the median time of each method on each data set."""
-    groups: dict[tuple[str, str], list[float]] = {}
-    for timing in timings:
-        groups.setdefault((timing.method, timing.dataset), []).append(timing.seconds)
-    return {key: median(seconds) for key, seconds in groups.items()}
+def _costs(rows: pl.DataFrame) -> dict[tuple[str, str], tuple[float, float | None]]:
+    """Return median seconds and the largest memory of each method on each data set."""
+    found = rows.group_by("method", "dataset", maintain_order=True).agg(
+        pl.median("seconds"), pl.max("peak_megabytes")
+    )
+    return {(method, dataset): (cost, peak) for method, dataset, cost, peak in found.iter_rows()}
 
 
-def claims_of_timings(timings: Sequence[Timing]) -> list[Claim]:
-    """Check the sentences about the running time; machines differ, so only orders do."""
-    seconds = median_seconds(timings)
-    claims = []
-    for method in ("published-label", "published-sample"):
-        pairs = [
-            (dataset, seconds[method, dataset], PAPER_SECONDS[method][dataset])
-            for dataset in _SETS
-            if (method, dataset) in seconds
-        ]
-        shown = "; ".join(
-            f"{name_set(dataset)} {number(ours)} s (paper {number(paper)} s)"
-            for dataset, ours, paper in pairs
-        )
-        claims.append(
-            judge(
-                f"{name_arm(method)} takes less than a second on every data set.",
-                shown or "not run",
-                holds=all(ours < 1 for _, ours, _ in pairs) if pairs else None,
-            )
-        )
-    claims.append(_synthesisers_are_slow(seconds))
-    return claims
-
-
-def _synthesisers_are_slow(seconds: dict[tuple[str, str], float]) -> Claim:
-    words = "PrivSyn and AIM take at least a hundred times as long as PrivATE."
-    ratios = {
-        f"{name_arm(method)} on {name_set(dataset)}": seconds[method, dataset]
-        / seconds["published-sample", dataset]
-        for method in ("privsyn", "aim")
-        for dataset in _SETS
-        if (method, dataset) in seconds and ("published-sample", dataset) in seconds
-    }
-    return judge(
-        words,
-        "times as long as the sample level: " + listing(ratios.items()) if ratios else "not run",
-        holds=all(ratio >= 100 for ratio in ratios.values()) if ratios else None,
+def table_of_seconds(rows: pl.DataFrame) -> str:
+    """Write median seconds a release, those of the paper in brackets."""
+    return pivot(
+        _costs(rows).items(),
+        {"method": lambda one: name_arm(one[0][0])},
+        lambda one: name_set(one[0][1]),
+        lambda one: (
+            number(one[1][0])
+            + (f" ({number(_PAPER_SECONDS[one[0]])})" if one[0] in _PAPER_SECONDS else "")
+        ),
     )
 
 
-def _truth(rows: Summary) -> float:
-    return rows.rows[0].error_against_truth_mean if rows.rows else math.nan
+def table_of_memory(rows: pl.DataFrame) -> str:
+    """Write the largest memory of a process that did nothing else, in megabytes."""
+    return pivot(
+        _costs(rows).items(),
+        {"method": lambda one: name_arm(one[0][0])},
+        lambda one: name_set(one[0][1]),
+        lambda one: "–" if one[1][1] is None else f"{one[1][1]:.0f}",
+    )
+
+
+def claims_of_timings(rows: pl.DataFrame) -> list[Claim]:
+    """Check the sentences about the running time; machines differ, so only orders do."""
+    seconds = {key: cost for key, (cost, _) in _costs(rows).items()}
+    claims = []
+    for method in ("published-label", "published-sample"):
+        known = {d: seconds[method, d] for d in _SETS if (method, d) in seconds}
+        shown = "; ".join(
+            f"{name_set(dataset)} {number(ours)} s (paper "
+            f"{number(_PAPER_SECONDS[method, dataset])} s)"
+            for dataset, ours in known.items()
+        )
+        words = f"{name_arm(method)} takes less than a second on every data set."
+        holds = all(ours < 1 for ours in known.values()) if known else None
+        claims.append(judge(words, shown or "not run", holds))
+    ratios = {
+        f"{name_arm(method)} on {name_set(dataset)}": seconds[method, dataset]
+        / seconds["published-sample", dataset]
+        for method, dataset in product(("privsyn", "aim"), _SETS)
+        if (method, dataset) in seconds and ("published-sample", dataset) in seconds
+    }
+    claims.append(
+        judge(
+            "PrivSyn and AIM take at least a hundred times as long as PrivATE.",
+            "times as long as the sample level: " + listing(ratios.items())
+            if ratios
+            else "not run",
+            all(ratio >= 100 for ratio in ratios.values()) if ratios else None,
+        )
+    )
+    return claims

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -11,21 +12,24 @@ from typing import Final
 import numpy as np
 
 from private_ate import datasets
-from private_ate.arrays import Bits, Floats, Indices, Integers
+from private_ate.arrays import Bits, Codes, Floats, Indices, Integers
 from private_ate.data.files import read_table
-from private_ate.datasets import acic, synth
+from private_ate.datasets import synth
 from private_ate.datasets.dataset import Dataset
-from private_ate.domain import Categories, label_text
+from private_ate.datasets.packaged import load_acic
+from private_ate.domain import Categories, Domain, Interval, Treatment, label_text
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError, DatasetError
+from private_ate.experiments.families import SETTINGS, Study
+from private_ate.models.propensity import fit_propensity
 
 __all__ = [
     "PAPER_SETS",
     "REFERENCES",
     "Records",
-    "References",
     "Source",
     "adjusted_means",
+    "boosted_contrasts",
     "contrast_error",
     "contrasts_of",
     "display_name",
@@ -34,14 +38,16 @@ __all__ = [
     "matched_means",
     "matched_weights",
     "open_source",
+    "plain_contrasts",
     "plain_means",
     "records_of",
     "reference_effects",
 ]
 
 _LEAST_CHANCE: Final = 0.001  # one over the largest weight of a unit in the doubly robust mean
-_NEWTON_STEPS: Final = 40
-_SMALL_GRADIENT: Final = 1e-10
+_LEAST_BOOSTED: Final = 0.02  # the same of boosted models
+_FOLDS: Final = 5
+_NORMAL: Final = 1.959964
 PAPER_SETS = ("ihdp", "lalonde", "acic", "synth")
 _DISPLAY = {
     "ihdp": "IHDP",
@@ -77,23 +83,23 @@ class Records:
     arms: int
 
 
-def records_of(dataset: Dataset) -> Records:
+def records_of(dataset: Dataset | Study) -> Records:
     """Return the arrays of a data set whose covariates are numbers, clipped as declared."""
-    columns = []
-    for name, kind in dataset.domain.covariates.items():
+    frame, domain, columns = dataset.frame, dataset.domain, []
+    for name, kind in domain.covariates.items():
         if isinstance(kind, Categories):
             msg = f"references of several arms need covariates that are numbers, not {name!r}"
             raise ArgumentError(msg)
-        inside = np.clip(dataset.frame[name].to_numpy(), kind.low, kind.high)
+        inside = np.clip(frame[name].to_numpy(), kind.low, kind.high)
         columns.append((inside - kind.low) / kind.width)
-    outcome = dataset.frame[dataset.domain.outcome.column].to_numpy().astype(np.float64)
-    bounds, coded = dataset.domain.bounds, dataset.domain.treatment.coded
+    outcome = frame[domain.outcome.column].to_numpy().astype(np.float64)
+    coded = domain.treatment.coded
     places = {label: code for code, label in enumerate(coded)}
-    labels = map(label_text, dataset.frame[dataset.domain.treatment.column])
+    labels = map(label_text, frame[domain.treatment.column])
     return Records(
-        covariates=np.column_stack(columns) if columns else np.zeros((dataset.size, 0)),
+        covariates=np.column_stack(columns) if columns else np.zeros((frame.height, 0)),
         codes=np.array([places[label] for label in labels], dtype=np.int64),
-        outcome=np.clip(outcome, bounds.low, bounds.high),
+        outcome=np.clip(outcome, domain.bounds.low, domain.bounds.high),
         arms=len(coded),
     )
 
@@ -113,6 +119,14 @@ def plain_means(records: Records) -> Floats:
     """Return the means of the arms as they are."""
     chosen = (records.codes == arm for arm in range(records.arms))
     return np.array([records.outcome[rows].mean() for rows in chosen])
+
+
+def plain_contrasts(records: Records) -> tuple[Floats, Floats]:
+    """Return plain differences of the arms, and half-widths of their 95 % intervals."""
+    arms = [records.outcome[records.codes == arm] for arm in range(records.arms)]
+    errors = [arm.var(ddof=1) / arm.size for arm in arms]
+    variances = [one + other for one, other in combinations(errors, 2)]
+    return contrasts_of(plain_means(records)), _NORMAL * np.sqrt(variances)
 
 
 def matched_means(records: Records, neighbors: int = 5) -> Floats:
@@ -184,56 +198,47 @@ def adjusted_means(records: Records) -> Floats:
     return np.array(means)
 
 
+def boosted_contrasts(records: Records, probability: float | None = None) -> tuple[Floats, Floats]:
+    """Return cross-fitted AIPW contrasts with boosted models, and half-widths of 95 % intervals.
+
+    Gradient boosting of scikit-learn (60 rounds of trees with 8 leaves), five folds, chances of
+    at least 0.02; in a trial the chances are known.
+    """
+    # scikit-learn is an extra
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    small = {"max_iter": 60, "max_leaf_nodes": 8, "random_state": 1}
+    covariates, outcome, size = records.covariates, records.outcome, records.outcome.size
+    fold = np.random.default_rng(7).permutation(size) % _FOLDS
+    scores = np.zeros((records.arms, size))
+    for place in range(_FOLDS):
+        held, kept = fold == place, fold != place
+        if probability is None:
+            model = HistGradientBoostingClassifier(**small)
+            fitted = model.fit(covariates[kept], records.codes[kept])
+            chances = np.clip(fitted.predict_proba(covariates[held]), _LEAST_BOOSTED, 1)
+        else:
+            chances = np.tile([1 - probability, probability], (int(held.sum()), 1))
+        for arm in range(records.arms):
+            rows = kept & (records.codes == arm)
+            model = HistGradientBoostingRegressor(**small)
+            expected = model.fit(covariates[rows], outcome[rows]).predict(covariates[held])
+            left = (records.codes[held] == arm) * (outcome[held] - expected)
+            scores[arm, held] = expected + left / chances[:, arm]
+    gaps = contrasts_of(scores)
+    return gaps.mean(axis=1), _NORMAL * gaps.std(axis=1, ddof=1) / math.sqrt(size)
+
+
 def fit_chances(covariates: Floats, codes: Integers, arms: int) -> Floats:
     """Return every unit's fitted chance of every arm, of shape (n, K).
 
-    Minimises ``mean −log e_T + λ Σ‖w_k‖²`` with λ = 1/n by Newton's method on all K vectors.
+    Minimises ``mean −log e_T + λ Σ‖w_k‖²`` with λ = 1/n.
     """
-    design = np.column_stack([covariates, np.ones(len(codes))])
-    size, width = design.shape
-    ridge = 1.0 / size
-    chosen = np.eye(arms)[codes]
-    weights = np.zeros((arms, width))
-    loss, chances = _loss(design, chosen, weights, ridge)
-    for _ in range(_NEWTON_STEPS):
-        gradient = (chances - chosen).T @ design / size + 2 * ridge * weights
-        if np.linalg.norm(gradient) <= _SMALL_GRADIENT:
-            break
-        step = np.linalg.solve(_curvature(design, chances, ridge), gradient.ravel())
-        length = 1.0
-        while True:
-            tried = weights - length * step.reshape(arms, width)
-            new_loss, new_chances = _loss(design, chosen, tried, ridge)
-            if new_loss <= loss or length < 1e-6:
-                break
-            length /= 2
-        weights, loss, chances = tried, new_loss, new_chances
-    return chances
-
-
-def _loss(design: Floats, chosen: Floats, weights: Floats, ridge: float) -> tuple[float, Floats]:
-    logits = design @ weights.T
-    logits -= logits.max(axis=1, keepdims=True)
-    chances = np.exp(logits)
-    totals = chances.sum(axis=1, keepdims=True)
-    chances /= totals
-    fit = np.mean(np.log(totals[:, 0]) - (logits * chosen).sum(axis=1))
-    return float(fit + ridge * (weights**2).sum()), chances
-
-
-def _curvature(design: Floats, chances: Floats, ridge: float) -> Floats:
-    """Return the Hessian over all arms' weight vectors, one after the other."""
-    (size, width), arms = design.shape, chances.shape[1]
-    hessian = 2 * ridge * np.eye(arms * width)
-    for one in range(arms):
-        for other in range(one, arms):
-            spread = chances[:, one] * ((one == other) - chances[:, other])
-            block = design.T @ (design * spread[:, None]) / size
-            rows, columns = (slice(arm * width, (arm + 1) * width) for arm in (one, other))
-            hessian[rows, columns] += block
-            if one != other:
-                hessian[columns, rows] += block.T
-    return hessian
+    treatment = Treatment("t", arms=tuple(map(str, range(arms))))
+    domain = Domain(treatment, ("y", Interval(0, 1)), {})
+    coded: Bits | Codes = codes == 1 if arms == 2 else codes.astype(np.uint8)
+    study = LocalStudy(domain, np.ascontiguousarray(covariates.T), coded, None)
+    return fit_propensity(study, 1.0 / codes.size).probabilities(covariates)
 
 
 def _distance(places: Floats, pointer: Indices, queries: Floats) -> Floats:
@@ -245,35 +250,17 @@ def _distance(places: Floats, pointer: Indices, queries: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A data set with its rows encoded."""
+    """A data set with its rows encoded; of a trial, with its probability of treatment."""
 
     dataset: Dataset
     study: LocalStudy
-
-
-@dataclass(frozen=True, slots=True)
-class References:
-    """Effects that releases of one data set are held against, none of them private.
-
-    Each is a list of contrasts: one for two arms, all pairs with the reference first for more.
-
-    Attributes
-    ----------
-    matching : list of float
-        Matching without limits and noise.
-    truth : list of float or None
-        The true effects, where the outcomes were simulated.
-    aipw : list of float or None
-        The doubly robust estimates, for several arms only.
-    """
-
-    matching: list[float]
-    truth: list[float] | None
-    aipw: list[float] | None = None
+    probability: float | None = None
 
 
 def display_name(family: str) -> str:
     """Return the name of a family of data sets in figures."""
+    if family in SETTINGS:
+        return SETTINGS[family].words
     if family.startswith(_SEVERAL):
         study = _several_arms(family)
         return f"{study.arms} arms, n = {study.size}"
@@ -295,30 +282,43 @@ def is_installed(family: str) -> bool:
 def open_source(family: str, draw: int) -> Source:
     """Load and encode a member of a family; the last few are kept."""
     dataset = _load(family, draw)
-    return Source(dataset, LocalStudy.encode(read_table(dataset.frame), dataset.domain))
+    study = LocalStudy.encode(read_table(dataset.frame), dataset.domain)
+    return Source(dataset, study, SETTINGS[family].probability if family in SETTINGS else None)
 
 
 @lru_cache(maxsize=1024)
-def reference_effects(family: str, draw: int, neighbors: int) -> References:
-    """Return what is known or estimated without privacy of a member of a family."""
-    dataset = open_source(family, draw).dataset
-    if not family.startswith(_SEVERAL):
-        truth = None if dataset.true_effect is None else [dataset.true_effect]
-        return References([dataset.exact_effect(neighbors)], truth)
+def reference_effects(family: str, draw: int, neighbors: int) -> dict[str, list[float]]:
+    """Return what is known or estimated without privacy of a member of a family, by name.
+
+    Each is a list of contrasts, all pairs with the reference first: ``truth`` where the outcomes
+    were simulated; ``matching`` without limits and noise, except for the referee's settings;
+    ``aipw`` of several arms. The referee's settings have ``plain``, ``aipw`` and ``boosted``, and
+    the half-widths ``boosted half`` of its 95 % intervals.
+    """
+    source = open_source(family, draw)
+    dataset = source.dataset
+    truth = list(dataset.true_contrasts.values())
+    if not truth and dataset.true_effect is not None:
+        truth = [dataset.true_effect]
+    found = {"truth": truth} if truth else {}
+    if family not in SETTINGS and not family.startswith(_SEVERAL):
+        return found | {"matching": [dataset.exact_effect(neighbors)]}
     records = records_of(dataset)
-    means = np.array([dataset.true_means[label] for label in dataset.domain.treatment.coded])
-    return References(
-        contrasts_of(matched_means(records, neighbors)).tolist(),
-        contrasts_of(means).tolist(),
-        contrasts_of(adjusted_means(records)).tolist(),
-    )
+    found["aipw"] = contrasts_of(adjusted_means(records)).tolist()
+    if family in SETTINGS:
+        boosted, half = boosted_contrasts(records, source.probability)
+        found["plain"] = contrasts_of(plain_means(records)).tolist()
+        return found | {"boosted": boosted.tolist(), "boosted half": half.tolist()}
+    return found | {"matching": contrasts_of(matched_means(records, neighbors)).tolist()}
 
 
 def _load(family: str, draw: int) -> Dataset:
+    if family in SETTINGS:
+        return SETTINGS[family].draw(draw)
     if family == "synth-draws":
         return synth.draw(draw)
     if family == "acic-settings":
-        return acic.load(draw)
+        return load_acic(draw)
     if family.startswith(_CONFOUNDED):
         return datasets.generate(_confounded(family), seed=draw)
     if family.startswith(_SEVERAL):

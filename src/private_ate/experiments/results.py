@@ -1,78 +1,179 @@
-"""Rows of results, their summary, and questions to it: look up, select, order."""
+"""Releases as rows of a frame, their summary, and questions to it: look up, select, order."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import platform
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
+import polars as pl
+import polars.selectors as cs
 
 from private_ate._version import VERSION
 from private_ate.experiments.arms import arm_named
-from private_ate.experiments.chunks import Chunk, ChunkResult, Run, read_chunk
+from private_ate.experiments.runner import Cell, Chunk, Run, read_chunk
 
 __all__ = [
-    "Row",
+    "CELL",
+    "RESULTS",
+    "TIMINGS",
     "Summary",
     "SummaryRow",
-    "Timing",
     "collect_rows",
     "geometric_mean",
+    "relative_error",
     "summarize",
-    "to_csv",
     "versions",
 ]
 
+CELL: Final = ("dataset", "method", "level", "epsilon", "neighbors", "parameters")
+"""What a row of a summary is about."""
+_NUMBERS: Final = (
+    "estimate", "low", "high", "relative_error", "error_against_truth", "exact_effect",
+    "true_effect", "matching_against_truth", "aipw_against_truth",
+)  # fmt: skip
+# Of contrasts and their intervals relative to the true effects, and beside boosted AIPW on the
+# same rows; `toward_plain` over `plain` is the share of the plain difference's bias that is left.
+_AGAINST: Final = (
+    "signed_error", "covered", "width", "plain", "toward_plain",
+    "boosted_against_truth", "boosted_covered", "boosted_width",
+)  # fmt: skip
+_MEASURED: Final = ("seconds", "cpu", "peak_megabytes")
+_COLUMNS: Final[dict[str, Any]] = (
+    dict.fromkeys(("experiment", "dataset"), pl.String)
+    | {"draw": pl.Int64, "method": pl.String, "level": pl.String, "epsilon": pl.String}
+    | {"neighbors": pl.Int64, "parameters": pl.String, "repetition": pl.Int64, "seed": pl.Int64}
+    | dict.fromkeys(_NUMBERS, pl.Float64)
+    | dict.fromkeys(("guarantee", "note", "versions"), pl.String)
+    | dict.fromkeys((*_AGAINST, *_MEASURED), pl.Float64)
+    | {"isolated": pl.Boolean}
+)
+RESULTS: Final = tuple(name for name in _COLUMNS if name not in (*_MEASURED, "isolated"))
+"""The columns of results.csv: one row per release; those that nothing is known of are left out."""
+TIMINGS: Final = (
+    "dataset", "draw", "method", "epsilon", "neighbors", "parameters", "repetition", *_MEASURED,
+)  # fmt: skip
+"""The columns of timings.csv: the only numbers that differ by run."""
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One repetition, as in results.csv.
+
+@lru_cache(maxsize=1)
+def versions() -> str:
+    """Name what the numbers depend on."""
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy"))
+    return f"private-ate {VERSION}, Python {platform.python_version()}, {packages}"
+
+
+def collect_rows(chunks: Iterable[Chunk], folder: Path) -> pl.DataFrame:
+    """Read the chunks that are there, in the order given: one row per release.
 
     Of several arms ``estimate`` and the effects are those of the last arm against the reference,
     and an error is the mean over all contrasts relative to their mean size.
     """
-
-    experiment: str
-    dataset: str
-    draw: int
-    method: str
-    level: str
-    epsilon: str
-    neighbors: int
-    parameters: str
-    repetition: int
-    seed: int
-    estimate: float | None
-    relative_error: float | None
-    error_against_truth: float | None
-    exact_effect: float | None
-    true_effect: float | None
-    matching_against_truth: float | None
-    aipw_against_truth: float | None
-    guarantee: str
-    note: str
-    versions: str
+    rows = []
+    for chunk in chunks:
+        found = read_chunk(chunk, folder)
+        if found is None:
+            continue
+        known = _against_truth(found["references"])
+        for (cell, repetition), run in zip(chunk.releases, found["runs"], strict=True):
+            rows.append(
+                _row(chunk.experiment, cell, found["references"], run)
+                | known
+                | {"repetition": repetition, "peak_megabytes": found["peak_megabytes"]}
+            )
+    return pl.DataFrame(rows, schema=_COLUMNS)
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """How long one repetition took, as in timings.csv; the only numbers that differ by run."""
+def _row(
+    experiment: str, cell: Cell, references: dict[str, list[float]], run: Run
+) -> dict[str, Any]:
+    truth, effects = references.get("truth"), run.effects
+    low, high = (
+        (None, None) if run.intervals is None else map(list, zip(*run.intervals, strict=True))
+    )
+    return {
+        "experiment": experiment,
+        "dataset": cell.dataset,
+        "draw": cell.draw,
+        "method": cell.arm,
+        "level": arm_named(cell.arm).level,
+        "epsilon": cell.epsilon,
+        "neighbors": cell.neighbors,
+        "parameters": cell.parameters_text,
+        "seed": run.seed,
+        "estimate": _headline(effects),
+        "low": _headline(low),
+        "high": _headline(high),
+        "relative_error": relative_error(effects, references.get("matching")),
+        "error_against_truth": relative_error(effects, truth),
+        "exact_effect": _headline(references.get("matching")),
+        "guarantee": "none (seeded)",
+        "note": run.note,
+        "versions": versions(),
+        "isolated": cell.isolated,
+        "seconds": run.seconds,
+        "cpu": run.cpu,
+    } | _coverage(effects, run.intervals, references)
 
-    dataset: str
-    draw: int
-    method: str
-    epsilon: str
-    neighbors: int
-    parameters: str
-    repetition: int
-    seconds: float
-    peak_megabytes: float | None
+
+def _against_truth(references: dict[str, list[float]]) -> dict[str, float | None]:
+    """Return what is known of a data set: its truth, and the errors of non-private estimates."""
+    truth = references.get("truth")
+    found = {
+        "true_effect": _headline(truth),
+        "plain": relative_error(references.get("plain"), truth),
+    }
+    for name in ("matching", "aipw", "boosted"):
+        found[f"{name}_against_truth"] = relative_error(references.get(name), truth)
+    if truth is not None and "boosted" in references:
+        size, half = np.abs(truth).mean(), np.array(references["boosted half"])
+        missed = np.abs(np.subtract(references["boosted"], truth))
+        found["boosted_covered"] = float((missed <= half).mean())
+        found["boosted_width"] = float(2 * half.mean() / size)
+    return found
+
+
+def _coverage(
+    effects: list[float] | None,
+    intervals: list[list[float]] | None,
+    references: dict[str, list[float]],
+) -> dict[str, float | None]:
+    """Return the mean signed error, coverage and width, and what is left of the plain bias."""
+    if effects is None or "truth" not in references:
+        return {}
+    truth = np.array(references["truth"])
+    size, error = np.abs(truth).mean(), np.array(effects) - truth
+    found: dict[str, float | None] = {"signed_error": float((np.sign(truth) * error).mean() / size)}
+    if "plain" in references:
+        direction = np.sign(references["plain"] - truth)
+        found["toward_plain"] = float((direction * error).mean() / size)
+    if intervals is not None:
+        low, high = np.array(intervals).T
+        found["covered"] = float(((low <= truth) & (truth <= high)).mean())
+        found["width"] = float((high - low).mean() / size)
+    return found
+
+
+def _headline(effects: Sequence[float] | None) -> float | None:
+    """Return the effect of the last arm against the reference: of K arms the (K − 1)th contrast."""
+    if effects is None:
+        return None
+    pairs = len(effects)
+    arms = (1 + math.isqrt(1 + 8 * pairs)) // 2  # K(K − 1)/2 pairs
+    return effects[arms - 2]
+
+
+def relative_error(effects: Sequence[float] | None, wanted: Sequence[float] | None) -> float | None:
+    """Return Σ|τ̂ − τ|/Σ|τ| over the contrasts, of which two arms have one."""
+    if effects is None or wanted is None:
+        return None
+    return float(np.abs(np.subtract(effects, wanted)).sum() / np.abs(wanted).sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +181,8 @@ class SummaryRow:
     """Errors of one cell over its repetitions and draws, as in summary.csv.
 
     ``matching_against_truth`` is the error of the matching estimate without limits and noise,
-    ``aipw_against_truth`` that of the doubly robust one, where it was computed.
+    ``aipw_against_truth`` and ``boosted_against_truth`` those of the doubly robust ones with least
+    squares and with boosting, where they were computed.
     """
 
     dataset: str
@@ -97,140 +199,47 @@ class SummaryRow:
     error_against_truth_sd: float
     matching_against_truth: float
     aipw_against_truth: float = math.nan
+    boosted_against_truth: float = math.nan
 
     @property
     def budget(self) -> float:
         """The total ε as a number."""
         return float(self.epsilon)
 
+    @property
+    def size(self) -> float:
+        """The number of units, where the data set's name ends with it."""
+        return float(self.dataset.rsplit("-", 1)[1])
 
-@lru_cache(maxsize=1)
-def versions() -> str:
-    """Name what the numbers depend on."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy"))
-    return f"private-ate {VERSION}, Python {platform.python_version()}, {packages}"
+    @property
+    def setting(self) -> str:
+        """The value of the method's parameter, of which there is one at most."""
+        return self.parameters.partition("=")[2]
+
+    @property
+    def relative_error_se(self) -> float:
+        """The standard error of the mean."""
+        return self.relative_error_sd / math.sqrt(self.n)
+
+    @property
+    def error_against_truth_se(self) -> float:
+        """The standard error of the mean."""
+        return self.error_against_truth_sd / math.sqrt(self.n)
 
 
-def collect_rows(chunks: Iterable[Chunk], folder: Path) -> tuple[list[Row], list[Timing]]:
-    """Read all chunks, in the order given, as rows and timings."""
-    rows: list[Row] = []
-    timings: list[Timing] = []
-    for chunk in chunks:
-        result = read_chunk(chunk, folder)
-        for repetition, run in enumerate(result.runs, chunk.first):
-            rows.append(_row(chunk, result, repetition, run))
-            timings.append(_timing(chunk, result, repetition, run))
-    return rows, timings
-
-
-def summarize(rows: Sequence[Row]) -> list[SummaryRow]:
+def summarize(rows: pl.DataFrame) -> pl.DataFrame:
     """Summarise repetitions and draws, in the order in which cells first appear."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        key = (row.dataset, row.method, row.level, row.epsilon, row.neighbors, row.parameters)
-        groups.setdefault(key, []).append(row)
-    return [_summary(key, members) for key, members in groups.items()]
-
-
-def to_csv(rows: Sequence[Row] | Sequence[Timing] | Sequence[SummaryRow]) -> str:
-    """Write rows as comma-separated values; floats survive unchanged, missing ones are empty."""
-    text = io.StringIO()
-    names = [field.name for field in fields(rows[0])] if rows else []
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: _entry(value) for name, value in asdict(row).items()})
-    return text.getvalue()
-
-
-def _entry(value: object) -> object:
-    return "" if isinstance(value, float) and math.isnan(value) else value
-
-
-def _row(chunk: Chunk, result: ChunkResult, repetition: int, run: Run) -> Row:
-    cell, references = chunk.cell, result.references
-    return Row(
-        experiment=chunk.experiment,
-        dataset=cell.dataset,
-        draw=cell.draw,
-        method=cell.arm,
-        level=arm_named(cell.arm).level,
-        epsilon=cell.epsilon,
-        neighbors=cell.neighbors,
-        parameters=cell.parameters_text,
-        repetition=repetition,
-        seed=run.seed,
-        estimate=_headline(run.effects),
-        relative_error=_relative(run.effects, references.matching),
-        error_against_truth=_relative(run.effects, references.truth),
-        exact_effect=_headline(references.matching),
-        true_effect=_headline(references.truth),
-        matching_against_truth=_relative(references.matching, references.truth),
-        aipw_against_truth=_relative(references.aipw, references.truth),
-        guarantee="none (seeded)",
-        note=run.note,
-        versions=versions(),
+    errors = [
+        getattr(pl.col(name), {"sd": "std"}.get(end, end))().alias(f"{name}_{end}")
+        for name in ("relative_error", "error_against_truth")
+        for end in ("mean", "sd")
+    ]
+    return rows.group_by(CELL, maintain_order=True).agg(
+        pl.col("estimate").count().alias("n"),
+        pl.col("estimate").null_count().alias("failed"),
+        *errors,
+        pl.mean("matching_against_truth", "aipw_against_truth", "boosted_against_truth"),
     )
-
-
-def _timing(chunk: Chunk, result: ChunkResult, repetition: int, run: Run) -> Timing:
-    cell = chunk.cell
-    return Timing(
-        cell.dataset, cell.draw, cell.arm, cell.epsilon, cell.neighbors, cell.parameters_text,
-        repetition, run.seconds, result.peak_megabytes,
-    )  # fmt: skip
-
-
-def _headline(effects: Sequence[float] | None) -> float | None:
-    """Return the effect of the last arm against the reference: of K arms the (K − 1)th contrast."""
-    if effects is None:
-        return None
-    pairs = len(effects)
-    arms = (1 + math.isqrt(1 + 8 * pairs)) // 2  # K(K − 1)/2 pairs
-    return effects[arms - 2]
-
-
-def _relative(effects: Sequence[float] | None, wanted: Sequence[float] | None) -> float | None:
-    """Return Σ|τ̂ − τ|/Σ|τ| over the contrasts, of which two arms have one."""
-    if effects is None or wanted is None:
-        return None
-    misses = math.fsum(abs(found - effect) for found, effect in zip(effects, wanted, strict=True))
-    return misses / math.fsum(map(abs, wanted))
-
-
-def _summary(key: tuple[Any, ...], rows: Sequence[Row]) -> SummaryRow:
-    errors = [row.relative_error for row in rows]
-    truths = [row.error_against_truth for row in rows]
-    failed = sum(row.estimate is None for row in rows)
-    relative, against_truth = _mean_sd(errors), _mean_sd(truths)
-    dataset, method, level, epsilon, neighbors, parameters = key
-    return SummaryRow(
-        dataset=dataset,
-        method=method,
-        level=level,
-        epsilon=epsilon,
-        neighbors=neighbors,
-        parameters=parameters,
-        n=len(rows) - failed,
-        failed=failed,
-        relative_error_mean=relative[0],
-        relative_error_sd=relative[1],
-        error_against_truth_mean=against_truth[0],
-        error_against_truth_sd=against_truth[1],
-        matching_against_truth=_mean_sd([row.matching_against_truth for row in rows])[0],
-        aipw_against_truth=_mean_sd([row.aipw_against_truth for row in rows])[0],
-    )
-
-
-def _mean_sd(values: Sequence[float | None]) -> tuple[float, float]:
-    """Return mean and sample standard deviation of what is known, NaN for nothing."""
-    known = [value for value in values if value is not None]
-    if not known:
-        return math.nan, math.nan
-    mean = math.fsum(known) / len(known)
-    if len(known) == 1:
-        return mean, math.nan
-    return mean, math.sqrt(math.fsum((value - mean) ** 2 for value in known) / (len(known) - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +247,12 @@ class Summary:
     """The rows of a summary, in the order of the plan."""
 
     rows: tuple[SummaryRow, ...]
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame) -> Summary:
+        """Return the rows of a frame; what is not known is NaN."""
+        rows = frame.with_columns(cs.float().fill_null(math.nan)).to_dicts()
+        return cls(tuple(SummaryRow(**row) for row in rows))
 
     def where(self, **wanted: str | int) -> Summary:
         """Return the rows whose columns have the wanted values."""
@@ -249,9 +264,9 @@ class Summary:
         """Return the rows for which a question is answered with yes."""
         return Summary(tuple(row for row in self.rows if wanted(row)))
 
-    def values(self, column: str) -> list[str]:
+    def values(self, column: str) -> list[Any]:
         """Return the different values of a column in the order of their appearance."""
-        return list(dict.fromkeys(str(getattr(row, column)) for row in self.rows))
+        return list(dict.fromkeys(getattr(row, column) for row in self.rows))
 
     @property
     def datasets(self) -> list[str]:
@@ -266,9 +281,8 @@ class Summary:
     @property
     def errors(self) -> list[float]:
         """Mean relative errors of the rows that have any."""
-        return [
-            row.relative_error_mean for row in self.rows if not math.isnan(row.relative_error_mean)
-        ]
+        means = [row.relative_error_mean for row in self.rows]
+        return [mean for mean in means if not math.isnan(mean)]
 
     def error(self, **wanted: str | int) -> float:
         """Return the mean relative error of the one row with these values; NaN if none."""
@@ -279,8 +293,12 @@ class Summary:
         """Return the geometric mean of the relative errors of these rows; NaN if none."""
         return geometric_mean(self.where(**wanted).errors)
 
+    def best(self, **wanted: str | int) -> SummaryRow:
+        """Return the row with these values whose mean relative error is smallest."""
+        return min(self.where(**wanted).rows, key=lambda row: row.relative_error_mean)
+
 
 def geometric_mean(values: Iterable[float]) -> float:
     """Return the geometric mean, in which no large error hides the others; NaN for nothing."""
-    known: Sequence[float] = [value for value in values if value > 0]
+    known = [value for value in values if value > 0]
     return math.exp(math.fsum(map(math.log, known)) / len(known)) if known else math.nan

@@ -33,23 +33,20 @@ class PopulationGuess:
 
     Attributes
     ----------
-    share : float
-        Of treated units.
     deviation : float
         Standard deviation of the outcome among units that are treated alike.
     middle : float
         The outcome's mean.
     explained : float
         Share of that variance which the covariates explain.
-    selection : float
-        Standard deviation of the log odds of treatment; 0 if treatment is random.
+    alike_share : float
+        The share of it that units alike in covariates still have.
     """
 
-    share: float
     deviation: float
     middle: float
     explained: float
-    selection: float
+    alike_share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +90,6 @@ class Assumptions:
         gives them, and only their number counts.
     guess : PopulationGuess
         Guesses about units, in units of the outcome's range.
-    alike_share : float
-        The share of the outcome's variance that units alike in covariates still have.
     weight_share : float
         The guessed mean of private sampling weights over their bound; 1 without any.
     probability : Probability or None
@@ -109,7 +104,6 @@ class Assumptions:
     covariates: int
     shares: tuple[float, ...]
     guess: PopulationGuess
-    alike_share: float
     weight_share: float = 1.0
     probability: Probability | None = None
     public: PlannedRows | None = None

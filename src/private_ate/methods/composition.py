@@ -187,13 +187,13 @@ def gap_sentences(method: str, level: Level) -> list[str]:
     ]
 
 
-def method_for(name: str, request: Request, arms: int = 2) -> Method:
+def method_for(name: str, request: Request) -> Method:
     """Return the method of that name, if it takes the request's options and estimand."""
     method = method_named(name, request.level)
     if name == "auto":
         listed = [METHODS[each] for each in AUTO[request.level]]
         method = next((one for one in listed if isinstance(request.options, one.options)), method)
-    refuse_gaps(method, request, arms=arms)
+    refuse_gaps(method, request)
     options_for(request, method.options, method.name)
     return method
 
@@ -205,20 +205,14 @@ def options_of(request: Request, kind: type[Options], name: str) -> Options:
 
 
 def refuse_gaps(
-    method: Method,
-    request: Request,
-    domain: Domain | None = None,
-    *,
-    arms: int | None = None,
-    on_spark: bool = False,
+    method: Method, request: Request, domain: Domain | None = None, *, on_spark: bool = False
 ) -> None:
     """Refuse what a method does not take, from the request and the domain alone; reads no record.
 
-    ``arms`` is for callers that know the number of arms and no domain.
+    Without a domain two arms and one outcome are taken to be declared.
     """
     _refuse_unknown(method, request)
-    many = arms or (2 if domain is None else domain.treatment.size)
-    asked = _asked(request, domain, several_arms=many > 2, on_spark=on_spark)
+    asked = _asked(request, domain, on_spark=on_spark)
     column = "" if domain is None or domain.weights is None else domain.weights.column
     for gap in _gaps(method.name, request.level):
         if asked.issuperset(gap.pair):
@@ -226,8 +220,9 @@ def refuse_gaps(
     for axis in (one for one in AXES if one in asked):
         if not takes(method.name, request.level, axis):
             words = AXES[axis].refusal.format(
-                method=repr(method.name), level=request.level, arms=many, axis=axis
-            )
+                method=repr(method.name), level=request.level, axis=axis,
+                arms=2 if domain is None else domain.treatment.size,
+            )  # fmt: skip
             msg = f"{words}; use method {_able(axis, request.level)}"
             raise ArgumentError(msg, parameter=AXES[axis].parameter)
     if domain is not None:
@@ -274,30 +269,31 @@ def _refuse_undeclared(request: Request, domain: Domain) -> None:
         Cells.of(domain, request.by)
 
 
-def _asked(
-    request: Request, domain: Domain | None, *, several_arms: bool, on_spark: bool
-) -> set[Axis | _Choice]:
+def _asked(request: Request, domain: Domain | None, *, on_spark: bool) -> set[Axis | _Choice]:
     """Return the axes that a request uses on a domain."""
-    options, outcome = request.options, None if domain is None else domain.outcome
-    missing = set() if domain is None else {one.missing for one in domain.outcomes}
+    options = request.options
     used: dict[Axis | _Choice, bool] = {
-        "arms": several_arms,
-        "among": several_arms and request.among is not None,
         "rows": request.rows_per_person != 1,
         "probability": request.probability is not None,
         "subgroups": bool(request.by),
-        "outcomes": domain is not None and bool(domain.further),
-        "public missing": "public" in missing,
-        "private missing": "private" in missing,
-        "weights": domain is not None and domain.weights is not None,
         "spark": on_spark,
-        "survival": isinstance(outcome, Survival),
-        "strata": isinstance(outcome, Survival) and outcome.censoring_by is not None,
         "track": request.target == "track",
         "clipping": bool(getattr(options, "clip_fraction", 0)),
         "one sd": getattr(options, "outcome_sd", None) is not None,
         "sd by column": bool(request.spreads),
     }
+    if domain is not None:
+        outcome, missing = domain.outcome, {one.missing for one in domain.outcomes}
+        used |= {
+            "arms": domain.treatment.size > 2,
+            "among": domain.treatment.size > 2 and request.among is not None,
+            "outcomes": bool(domain.further),
+            "public missing": "public" in missing,
+            "private missing": "private" in missing,
+            "weights": domain.weights is not None,
+            "survival": isinstance(outcome, Survival),
+            "strata": isinstance(outcome, Survival) and outcome.censoring_by is not None,
+        }
     named: set[Axis | _Choice] = {axis for axis, is_used in used.items() if is_used}
     return named if request.estimand == "ate" else named | {cast("_Choice", request.estimand)}
 

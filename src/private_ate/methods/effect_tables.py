@@ -12,14 +12,13 @@ from private_ate.effects.estimate import Estimate, Quantity
 from private_ate.effects.quantities import ReleasedSubgroups
 from private_ate.effects.table import (
     AboutArms,
-    arm_of_subgroups,
-    arms_of_levels,
-    contrasts_of,
+    Intervals,
+    arms_of,
     equal_effects,
-    rows_of_subgroups,
-    table_rows,
+    table_of_arms,
+    table_of_subgroups,
 )
-from private_ate.release.metadata import Arm, Pair, ReleasedEstimand
+from private_ate.release.metadata import Pair, ReleasedEstimand
 from private_ate.request import Request
 from private_ate.settings import (
     ABSENT,
@@ -51,10 +50,8 @@ def estimate_of_quantities(
     """
     pays = request.confidence is not None and all(one.variances for one in quantities)
     used = rule if pays else None
-    rows, factors = contrasts_of(
-        quantities, domain.bounds,
-        coverage=request.coverage, at_once=request.coverage_at_once, rule=used,
-    )  # fmt: skip
+    asked = Intervals(request.coverage, request.coverage_at_once, used)
+    rows, factors = table_of_arms(quantities, domain.bounds, asked)
     if not isinstance(settings, ArmsSettings):
         return Estimate(rows, settings, quantities=tuple(quantities))
     labels = domain.treatment.coded
@@ -72,9 +69,9 @@ def estimate_of_quantities(
         rows, filled, len(labels) - 2,
         quantities=tuple(quantities),
         estimand=_estimand_among(request, domain),
-        arms=arms_of_levels(
-            quantities, labels, domain.bounds, about or AboutArms(),
-            coverage=request.coverage, rule=used,
+        arms=arms_of(
+            ReleasedSubgroups.reconcile((1.0,), [quantities]), labels, domain.bounds,
+            about or AboutArms(), asked,
         ),
     )  # fmt: skip
 
@@ -107,12 +104,10 @@ def subgroup_estimate(
     ``groups`` are the rows' names with the places of the subgroups in each; ``units`` are those of
     the arms, None where numbers and means of arms were not released.
     """
-    labels, width = domain.treatment.coded, domain.bounds.width
+    labels = domain.treatment.coded
     pays = request.confidence is not None and released.has_variances
-    made, factor = rows_of_subgroups(
-        released, table_rows(released.shares, groups, len(labels)), width,
-        request.coverage, request.coverage_at_once if pays else None,
-    )  # fmt: skip
+    asked = Intervals(request.coverage, request.coverage_at_once, "convolved" if pays else None)
+    made, factor = table_of_subgroups(released, groups, len(labels), domain.bounds.width, asked)
     noted = replace(
         settings,
         subgroups=SubgroupsNote(
@@ -123,15 +118,9 @@ def subgroup_estimate(
             (equal_effects(released, labels) if pays else ()) or ABSENT,
         ),
     )
-    estimate = Estimate(tuple(made), noted, len(labels) - 2, warnings=warnings)
+    estimate = Estimate(made, noted, len(labels) - 2, warnings=warnings)
     if len(labels) == 2:
         return estimate
-    arms = tuple(
-        Arm(label, None, None, None, None, None, None, (), weighted=True)
-        if units is None
-        else arm_of_subgroups(
-            released, place, labels, units[place], domain.bounds, request.coverage, pays=pays
-        )
-        for place, label in enumerate(labels)
-    )
+    about = AboutArms(units is not None, units)
+    arms = arms_of(released, labels, domain.bounds, about, asked)
     return replace(estimate, estimand=_estimand_among(request, domain), arms=arms)

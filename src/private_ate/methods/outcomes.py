@@ -8,7 +8,7 @@ docs/proofs/outcomes.md.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -79,16 +79,6 @@ def request_for(request: Request, domain: Domain, place: int) -> Request:
     return replace(request, options=options, spreads=(), outcomes=len(domain.outcomes))
 
 
-@dataclass(frozen=True, slots=True)
-class _Present:
-    """How many rows with an outcome each cell holds of each arm; adds up over blocks."""
-
-    counts: Integers
-
-    def __add__(self, other: _Present) -> _Present:
-        return _Present(self.counts + other.counts)
-
-
 def _require_alike(views: list[MatchingStudy], request: Request) -> None:
     """Refuse subgroups that can be compared on one outcome and not on another; public facts."""
     missing = {view.domain.outcome.missing for view in views}
@@ -97,14 +87,14 @@ def _require_alike(views: list[MatchingStudy], request: Request) -> None:
     cells = Cells.of(views[0].domain, request.by)
     arms = views[0].domain.treatment.size
 
-    def kernel(block: Block) -> _Present:
+    def kernel(block: Block) -> Integers:
         kept = block.shares > 0
         codes = cells.codes(block.covariates)[kept].astype(np.int64)
         both = codes * arms + block.arm[kept]
         counted = np.bincount(both, minlength=cells.count * arms)
-        return _Present(counted.reshape(cells.count, arms))
+        return counted.reshape(cells.count, arms)
 
-    found = np.array([(view.public().fold(kernel).counts > 0).all(axis=1) for view in views])
+    found = np.array([(view.public().fold(kernel) > 0).all(axis=1) for view in views])
     for cell in np.flatnonzero(found.any(axis=0) & ~found.all(axis=0)):
         column = views[int(np.flatnonzero(~found[:, cell])[0])].domain.outcome.column
         msg = (

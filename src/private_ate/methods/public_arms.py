@@ -17,11 +17,11 @@ from private_ate.errors import SchemaError
 from private_ate.models.propensity import PropensityModel, log_odds
 from private_ate.parameters import Estimand
 from private_ate.release.metadata import Pair
-from private_ate.study import ArmSizes, Block, MatchingStudy, Rows, RowWeights, Study
+from private_ate.study import Added, ArmSizes, Block, MatchingStudy, Rows, RowWeights, Study
 
 __all__ = [
     "ArmBalance", "FoundArms", "count_arms", "found_arms", "greatest_over_pairs", "measure_arms",
-    "note_few_units", "pair_model", "warn_of_overlap",
+    "note_few_units", "warn_of_overlap",
 ]  # fmt: skip
 
 _LARGEST_DIFFERENCE: Final = 0.1
@@ -48,7 +48,7 @@ _OF_PAIR: Final = ("control", "treated")  # two arms are named so, whatever thei
 
 
 @dataclass(frozen=True, slots=True)
-class FoundArms:
+class FoundArms(Added):
     """How many rows each arm holds, and how many of those are not known to lack an outcome.
 
     ``members`` are those of the latter that have a sampling weight above zero; ``weight`` is what
@@ -59,14 +59,6 @@ class FoundArms:
     observed: ArmSizes
     members: ArmSizes
     weight: float
-
-    def __add__(self, other: FoundArms) -> FoundArms:
-        return FoundArms(
-            self.everyone + other.everyone,
-            self.observed + other.observed,
-            self.members + other.members,
-            self.weight + other.weight,
-        )
 
 
 def count_arms(public: Study) -> FoundArms:
@@ -166,7 +158,7 @@ def greatest_over_pairs(arm_balance: Mapping[str, Mapping[str, Pair]]) -> dict[s
 
 def measure_arms(public: MatchingStudy, weights: RowWeights) -> ArmBalance:
     """Return balance and effective sizes under one weight per row; no arm is empty."""
-    sums = public.fold_with(weights, _add_moments, title="balance").values
+    sums = public.fold_with(weights, _add_moments, title="balance")
     weight, squares, rows = sums[:, 0], sums[:, 1], sums[:, 2]
     first, second, weighted = np.split(sums[:, 3:], 3, axis=1)
     means = first / rows[:, None]
@@ -183,29 +175,15 @@ def measure_arms(public: MatchingStudy, weights: RowWeights) -> ArmBalance:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _ArmMoments:
-    """Σw, Σw², n, Σx, Σx² and Σwx of each arm, shape (K, 3 + 3d); adds up over blocks."""
-
-    values: Floats
-
-    def __add__(self, other: _ArmMoments) -> _ArmMoments:
-        return _ArmMoments(self.values + other.values)
-
-
-def _add_moments(block: Block, weights: Floats) -> _ArmMoments:
+def _add_moments(block: Block, weights: Floats) -> Floats:
+    """Return Σw, Σw², n, Σx, Σx² and Σwx of each arm, shape (K, 3 + 3d)."""
     rows = []
     for arm in range(block.arms):
         inside = block.arm == arm
         weight, x = weights[inside], block.covariates[inside]
         sums = [[weight.sum(), (weight**2).sum(), weight.size], x.sum(axis=0), (x**2).sum(axis=0)]
         rows.append(np.concatenate([*sums, weight @ x]))
-    return _ArmMoments(np.array(rows))
-
-
-def pair_model(coefficients: Floats) -> PropensityModel:
-    """Return the model of two arms whose log odds of treatment have these coefficients."""
-    return PropensityModel(np.stack([np.zeros_like(coefficients), coefficients]))
+    return np.array(rows)
 
 
 def warn_of_overlap(
@@ -328,11 +306,11 @@ def _alone(
     public: Rows, model: PropensityModel, balance: ArmBalance, among: int | None
 ) -> list[str]:
     """Name arms that have nobody where many of those are whom they stand for."""
-    counts = public.fold(_count_scores(model, among), title="overlap")
+    members, others = public.fold(_count_scores(model, among), title="overlap")
     is_pair = len(balance.labels) == 2
     found = []
     for arm, label in enumerate(balance.labels):
-        share = _share_beyond(counts.others[arm], counts.members[arm])
+        share = _share_beyond(others[arm], members[arm])
         # Of two alike samples 2/(m + 1) of one lie beyond the m units of the other.
         if arm == among or share <= max(_MOST_ALONE, 6 / (balance.sizes[arm] + 1)):
             continue
@@ -354,19 +332,13 @@ def _share_beyond(whom: Integers, members: Integers) -> float:
     return 1 - inside / max(int(whom.sum()), 1)
 
 
-@dataclass(frozen=True, slots=True)
-class _ScoreCounts:
-    """By bin of each arm's score: its members, and those whom it stands for; shape (K, bins)."""
+def _count_scores(model: PropensityModel, among: int | None) -> Callable[[Block], Integers]:
+    """Return a kernel that counts units by bin of each arm's score, shape (2, K, bins).
 
-    members: Integers
-    others: Integers
+    First the arm's members, then those whom it stands for.
+    """
 
-    def __add__(self, other: _ScoreCounts) -> _ScoreCounts:
-        return _ScoreCounts(self.members + other.members, self.others + other.others)
-
-
-def _count_scores(model: PropensityModel, among: int | None) -> Callable[[Block], _ScoreCounts]:
-    def kernel(block: Block) -> _ScoreCounts:
+    def kernel(block: Block) -> Integers:
         linear = model.predictors(block.covariates)
         counts = np.zeros((2, model.arms, _BINS), dtype=np.int64)
         for arm in range(model.arms):
@@ -376,6 +348,6 @@ def _count_scores(model: PropensityModel, among: int | None) -> Callable[[Block]
             whom = ~inside if among is None else block.arm == among
             counts[0, arm] = np.bincount(score_bin[inside], minlength=_BINS)
             counts[1, arm] = np.bincount(score_bin[whom], minlength=_BINS)
-        return _ScoreCounts(counts[0], counts[1])
+        return counts
 
     return kernel

@@ -119,7 +119,7 @@ _RECORDS: Final = (
         "calibrated", ("label",),
         "methods.calibrated.options:CalibratedOptions",
         "methods.calibrated.method:estimate_calibrated",
-        predict_at="methods.calibrated.predict:predictor",
+        predict_at="methods.calibrated.method:predictor",
         estimands=("ate", "att", "atc", "ato"),
         adjusts="all covariates, by capped weights",
         page="explanation/matching.md", figure="ours", targets=("track", "balance"),

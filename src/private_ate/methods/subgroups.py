@@ -158,7 +158,7 @@ class SubgroupRows:
     @property
     def is_comparable(self) -> bool:
         """Whether every arm has somebody who counts and has an outcome, as far as is public."""
-        return not self.arms.members.has_empty
+        return 0 not in self.arms.members.counts
 
     @property
     def note(self) -> SubgroupNote:
@@ -375,8 +375,8 @@ def _sampling(
     means = [weight / subgroup.units for weight, subgroup in zip(sums, used, strict=True)]
     largest = max(one.largest * of / mean for one, of in zip(found, means, strict=True))
     shares = [weight / sum(sums) for weight in sums]
-    worth = _by_arm([one.worth for one in found], _effective(shares))
-    return replace(found[0], largest=largest, worth=worth)
+    effective = _by_arm([one.worth for one in found], _effective(shares))
+    return replace(found[0], largest=largest, worth=effective)
 
 
 def _budget(first: _Merged, request: Request) -> dict[str, float]:

@@ -15,14 +15,16 @@ follows public numbers only.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from private_ate.arrays import Floats
-from private_ate.models.folds import Folds, LossSums, few_rows
+from private_ate.models.folds import LossSums
 from private_ate.study import Block, Rows, Study
 
 __all__ = [
@@ -155,9 +157,15 @@ def fit_propensity(study: Study, ridge: float) -> PropensityModel:
     stride = study.size // min(max(_FEW, _FEW_PER_WEIGHT * start.size), _MOST_FEW)
     few = None
     if stride > 1:
-        few = _Loss(study.fold(few_rows(stride), title=_TITLE).joined(), ridge, arms)
+        rows = _joined(study.fold(_few_rows(stride), title=_TITLE))
+        few = _Loss(lambda kernel: kernel(rows), ridge, arms)
         start = _minimize(few, None, start, tolerance=1e-6).point
-    found = _minimize(_Loss(study, ridge, arms), few, start, tolerance=_PUBLIC_GRADIENT)
+    found = _minimize(
+        _Loss(partial(study.fold, title=_TITLE), ridge, arms),
+        few,
+        start,
+        tolerance=_PUBLIC_GRADIENT,
+    )
     return PropensityModel.from_coordinates(found.point, arms, found.gradient_norm)
 
 
@@ -169,21 +177,41 @@ def fit_propensity_obliviously(rows: Rows, ridge: float, arms: int) -> Propensit
     """
     columns = rows.dimension + 1
     schedule = schedule_of(columns, ridge, arms)
-    found = _minimize_obliviously(_Loss(rows, ridge, arms), (arms - 1) * columns, schedule)
+    found = _minimize_obliviously(
+        _Loss(partial(rows.fold, title=_TITLE), ridge, arms), (arms - 1) * columns, schedule
+    )
     return PropensityModel.from_coordinates(found.point, arms, found.gradient_norm)
+
+
+def _few_rows(stride: int) -> Callable[[Block], tuple[Block]]:
+    """Return a kernel that gathers covariates and arms of one row in ``stride``."""
+
+    def kernel(block: Block) -> tuple[Block]:
+        # Copies: views would keep the whole block alive.
+        covariates, arm = block.covariates[::stride].copy(), block.arm[::stride].copy()
+        return (Block(covariates, arm, None, arms=block.arms),)
+
+    return kernel
+
+
+def _joined(blocks: Sequence[Block]) -> Block:
+    """Return gathered rows as one block."""
+    covariates = np.concatenate([block.covariates for block in blocks])
+    arm = np.concatenate([block.arm for block in blocks])
+    return Block(covariates, arm, None, arms=blocks[0].arms)
 
 
 @dataclass(frozen=True, slots=True)
 class _Loss:
-    """The mean loss of some rows with its ridge, as a function of coordinates V."""
+    """The mean loss of rows with its ridge, as a function of coordinates V; ``fold`` adds up."""
 
-    rows: Folds
+    fold: Callable[[Callable[[Block], LossSums]], LossSums]
     ridge: float
     arms: int
 
     def derivatives(self, point: Floats) -> _Derivatives:
         """Return gradient, Hessian and value at some coordinates."""
-        sums, penalty = self._fold(point, curved=True), convexity(self.ridge, self.arms)
+        sums, penalty = self._sums(point, curved=True), convexity(self.ridge, self.arms)
         gradient = sums.gradient / sums.rows + penalty * point
         hessian = sums.hessian / sums.rows
         hessian[np.diag_indices(point.size)] += penalty
@@ -192,17 +220,17 @@ class _Loss:
 
     def gradient(self, point: Floats) -> Floats:
         """Return the gradient alone."""
-        sums = self._fold(point, curved=False)
+        sums = self._sums(point, curved=False)
         return sums.gradient / sums.rows + convexity(self.ridge, self.arms) * point
 
-    def _fold(self, point: Floats, *, curved: bool) -> LossSums:
+    def _sums(self, point: Floats, *, curved: bool) -> LossSums:
         basis = contrast_basis(self.arms)
         coordinates = point.reshape(self.arms - 1, -1)
 
         def kernel(block: Block) -> LossSums:
             return _loss_sums(coordinates, basis, block, curved=curved)
 
-        return self.rows.fold(kernel, title=_TITLE)
+        return self.fold(kernel)
 
 
 def _loss_sums(coordinates: Floats, basis: Floats, block: Block, *, curved: bool) -> LossSums:

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final, cast
+from typing import Any, Final, cast, get_args
 
-from private_ate.arguments import real_number
+from private_ate.arguments import one_of, real_number
 from private_ate.data.files import MEMORY_LIMIT, open_schema
 from private_ate.data.inputs import (
     Covariates,
@@ -26,7 +26,7 @@ from private_ate.domain import Domain, Outcome, SamplingWeights, Survival, Treat
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.engines.threads import single_threaded_blas
 from private_ate.errors import ArgumentError
-from private_ate.methods.assumptions import Assumptions
+from private_ate.methods.assumptions import Assumptions, PopulationGuess
 from private_ate.methods.calibrated.options import WIDE_DEVIATIONS
 from private_ate.methods.composition import method_for, refuse_gaps
 from private_ate.methods.options import with_outcome_sd
@@ -35,11 +35,11 @@ from private_ate.methods.probability import probability_of
 from private_ate.methods.registry import Method
 from private_ate.parameters import Design, Estimand, SurvivalQuantity, Target
 from private_ate.planning.assumptions import (
-    Guesses,
     OverlapGuess,
     StudySizes,
     describe_shares,
     describe_weights,
+    guess_population,
     made_up_rows,
     read_shares,
     rows_like,
@@ -156,6 +156,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         quantity=quantity,
     )  # fmt: skip
     asked = Wanted.of(epsilons, half_width, solve)
+    one_of("overlap", overlap, get_args(OverlapGuess))
     if weights is not None:
         domain = _with_weights(data, domain, treatment, outcome, weights)
     given = read_shares(arm_shares)
@@ -174,7 +175,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
     share = _weight_share(data, declared, request, mean_weight)
     shares = settle_shares(declared.treatment, given, treated_share)
     request = among_arm(request, declared.treatment if len(shares) > 2 else None, among)
-    method = method_for("auto", request, len(shares))
+    method = method_for("auto", request)
     refuse_gaps(method, request, declared)
 
     def planner_of(place: int) -> Planner:
@@ -183,8 +184,7 @@ def plan_ate(  # noqa: PLR0913  # the same questions as an estimate
         return _Question(
             data, one, {**names, "outcome": column or outcome},
             request_for(request, declared, place) if several else request,
-            method, shares, share, progress,
-            Guesses(spread_of(outcome_sd, column), explained, treated_share, overlap),
+            method, shares, share, spread_of(outcome_sd, column), explained, overlap, progress,
         ).planner()  # fmt: skip
 
     planners = [planner_of(place) for place in range(len(declared.outcomes))]
@@ -261,75 +261,68 @@ class _Question:
     method: Method
     shares: tuple[float, ...]
     share: float
+    outcome_sd: float | None
+    explained: float | None
+    overlap: OverlapGuess
     progress: Progress | None
-    guesses: Guesses
 
     def planner(self) -> Planner:
         """Return the planner of the method, from public rows or from sizes and guesses alone."""
-        if has_public_covariates(self.request.level):
-            return self._from_public_rows()
-        return self._from_sizes()
-
-    def _from_public_rows(self) -> Planner:
-        options = with_outcome_sd(
-            options_for(self.request, self.method.options, self.method.name),
-            self.guesses.outcome_sd,
-        )
-        guesses = replace(self.guesses, outcome_sd=options.outcome_sd)
-        request = replace(self.request, options=options)
-        study = None if isinstance(self.data, StudySizes) else self._public_study()
+        request, deviation, method = self.request, self.outcome_sd, self.method
+        labels, study = self.domain.treatment.coded, None
+        if has_public_covariates(request.level):
+            options = with_outcome_sd(options_for(request, method.options, method.name), deviation)
+            request, deviation = replace(request, options=options), options.outcome_sd
+            if not isinstance(self.data, StudySizes):
+                study = self._public_study()
         sizes = self._sizes() if study is None else _sizes_of(study)
-        guess = guesses.about(sizes)
+        guess = guess_population(sizes, deviation, self.explained)
+        spread = (
+            f"an outcome standard deviation of {guess.deviation * sizes.outcome_width:.4g}"
+            f"{' (guessed from the declared bounds)' if deviation is None else ''}"
+        )
+        if has_public_covariates(request.level):
+            assumed, caveat = self._from_public_rows(study, sizes, guess, spread)
+        else:
+            assumed, caveat = self._from_sizes(sizes, guess, spread)
+        if request.by and study is not None:
+            return plan_subgroups(method, study, assumed, request, caveat)
+        predict = method.predictor(assumed, request)
+        return plan_contrasts(method.name, predict, labels, request, sizes.rows, caveat)
+
+    def _from_public_rows(
+        self, study: LocalStudy | None, sizes: StudySizes, guess: PopulationGuess, spread: str
+    ) -> tuple[Assumptions, str]:
+        """Return what a plan assumes at label level, and its caveat."""
+        treatment, shares = self.domain.treatment, self.shares
         if study is None:
-            public = made_up_rows(sizes, guess, self.domain.treatment, self.shares)
-            known = f"people made up with {guesses.overlap} overlap and {self._arms(self.shares)}"
+            public = made_up_rows(sizes, treatment, shares, self.overlap)
+            arms = describe_shares(treatment.coded, shares)
+            known = f"people made up with {self.overlap} overlap and {arms}"
         else:
             public = rows_like(study)
             known = f"the public covariates and treatment{describe_weights(study)}"
-        caveat = (
-            f"rests on {known}, and on an outcome standard deviation of "
-            f"{guesses.deviation(sizes):.4g}{guesses.origin}; unmeasured confounding is not in it"
-        )
-        assumed = Assumptions(
-            sizes.bounds, sizes.covariates, self.shares,
-            guess, guesses.alike_share(sizes), public=public,
-        )  # fmt: skip
-        if request.by and study is not None:
-            return plan_subgroups(self.method, study, assumed, request, caveat)
-        return self._contrasts(assumed, request, sizes, caveat)
+        caveat = f"rests on {known}, and on {spread}; unmeasured confounding is not in it"
+        return Assumptions(sizes.bounds, sizes.covariates, shares, guess, public=public), caveat
 
-    def _from_sizes(self) -> Planner:
-        request, guesses, shares = self.request, self.guesses, self.shares
-        sizes, trial = replace(self._sizes(), weight_share=self.share), None
-        if request.probability is not None:
-            trial = probability_of(self.domain, request.probability)
+    def _from_sizes(
+        self, sizes: StudySizes, guess: PopulationGuess, spread: str
+    ) -> tuple[Assumptions, str]:
+        """Return what a plan assumes at sample level, where no record is read, and its caveat."""
+        shares, trial, share = self.shares, None, self.share
+        if self.request.probability is not None:
+            trial = probability_of(self.domain, self.request.probability)
             shares = (1 - trial.typical, trial.typical)
-            guesses = replace(guesses, treated_share=trial.typical)
-        guess = guesses.about(sizes)
-        is_pair = len(shares) == 2
+        weights, path, bounds = "", "the path depends on released sizes, and ", ""
+        if len(shares) == 2:
+            weights, path = _about_weights(share), ""
+            bounds = _about_bounds(sizes, guess.deviation)
         caveat = (
-            f"rests on {self._arms(shares)}, an outcome standard deviation of "
-            f"{guesses.deviation(sizes):.4g}{guesses.origin} and {100 * guess.explained:.0f} % of "
-            f"its variance explained{_about_weights(sizes) if is_pair else ''}; "
-            f"{'' if is_pair else 'the path depends on released sizes, and '}"
-            "confounding that is not removed is not in it"
-            f"{_about_bounds(sizes, guess.deviation) if is_pair else ''}"
+            f"rests on {describe_shares(self.domain.treatment.coded, shares)}, {spread} and "
+            f"{100 * guess.explained:.0f} % of its variance explained{weights}; {path}confounding "
+            f"that is not removed is not in it{bounds}"
         )
-        assumed = Assumptions(
-            sizes.bounds, sizes.covariates, shares,
-            guess, guesses.alike_share(sizes), self.share, trial,
-        )  # fmt: skip
-        return self._contrasts(assumed, request, sizes, caveat)
-
-    def _arms(self, shares: Sequence[float]) -> str:
-        return describe_shares(self.domain.treatment.coded, shares)
-
-    def _contrasts(
-        self, assumed: Assumptions, request: Request, sizes: StudySizes, caveat: str
-    ) -> Planner:
-        predict = self.method.predictor(assumed, request)
-        labels = self.domain.treatment.coded
-        return plan_contrasts(self.method.name, predict, labels, request, sizes.rows, caveat)
+        return Assumptions(sizes.bounds, sizes.covariates, shares, guess, share, trial), caveat
 
     def _public_study(self) -> LocalStudy:
         """Return the public columns of a table or a study."""
@@ -426,11 +419,11 @@ def _about_bounds(sizes: StudySizes, deviation: float) -> str:
     )
 
 
-def _about_weights(sizes: StudySizes) -> str:
+def _about_weights(share: float) -> str:
     """Say by how much private sampling weights make noise grow, if there are any."""
-    if sizes.weight_share == 1:
+    if share == 1:
         return ""
     return (
-        f", and on sampling weights whose bound is {1 / sizes.weight_share:.3g} times their mean "
-        "(a guess: weights are private), by which the noise of sums grows"
+        f", and on sampling weights whose bound is {1 / share:.3g} times their mean (a guess: "
+        "weights are private), by which the noise of sums grows"
     )

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, get_args
+from typing import Final, Literal
 
 import numpy as np
 from scipy.special import ndtri, softmax
 
-from private_ate.arguments import one_of, real_number, settle, truth_value, whole_number
+from private_ate.arguments import real_number, settle, truth_value, whole_number
 from private_ate.arrays import Codes, Floats
 from private_ate.domain import Binary, Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
@@ -22,8 +22,8 @@ from private_ate.methods.assumptions import MOST_ROWS, PlannedRows, PopulationGu
 from private_ate.models.folds import scatter
 
 __all__ = [
-    "Guesses", "OverlapGuess", "StudySizes", "describe_shares", "describe_weights", "made_up_rows",
-    "read_shares", "rows_like", "settle_shares", "spread_of",
+    "OverlapGuess", "StudySizes", "describe_shares", "describe_weights", "guess_population",
+    "made_up_rows", "read_shares", "rows_like", "settle_shares", "spread_of",
 ]  # fmt: skip
 
 OverlapGuess = Literal["good", "poor"]
@@ -104,74 +104,33 @@ class StudySizes:
         return (0.4 if self.is_binary else 0.125) * self.outcome_width
 
 
-@dataclass(frozen=True, slots=True)
-class Guesses:
-    """What the caller says, or the planner takes for granted, about the units of a study.
+def guess_population(
+    sizes: StudySizes, outcome_sd: float | None, explained: float | None
+) -> PopulationGuess:
+    """Return what the caller says, or the planner takes for granted, about the units of a study.
 
-    Attributes
-    ----------
-    outcome_sd : float or None
-        Standard deviation of the outcome among units that are treated alike, in its own unit;
-        None is an eighth of the declared range, or 0.4 of it for a binary outcome.
-    explained : float or None
-        Share of that variance which covariates explain; None grows with their number,
-        ``d / (d + 40)``.
-    treated_share : float
-        Share of treated units.
-    overlap : "good" or "poor"
-        How far treatment depends on the covariates.
+    Without a deviation it is an eighth of the declared range, or 0.4 of it for a binary outcome;
+    without a share that covariates explain it grows with their number. Like units show half of
+    what covariates explain, and a fifth at least unless that share is given.
     """
-
-    outcome_sd: float | None = None
-    explained: float | None = None
-    treated_share: float = 0.5
-    overlap: OverlapGuess = "good"
-
-    def __post_init__(self) -> None:
-        one_of("overlap", self.overlap, get_args(OverlapGuess))
-        settle(self, treated_share=_treated_share(self.treated_share))
-        if self.outcome_sd is not None:
-            settle(self, outcome_sd=real_number("outcome_sd", self.outcome_sd, 1e-150, 1e150))
-        if self.explained is not None:
-            settle(self, explained=real_number("explained", self.explained, 0.0, 0.99))
-
-    def about(self, sizes: StudySizes) -> PopulationGuess:
-        """Return the guesses in units of the outcome's range."""
-        deviation = self.deviation(sizes) / sizes.outcome_width
-        if deviation > 0.5 * (1 + 1e-9):
-            msg = (
-                f"no outcome within a range of {sizes.outcome_width:g} has a standard deviation of "
-                f"{self.outcome_sd:g}; it is at most half the range"
-            )
-            raise ArgumentError(msg)
-        explained = self.explained
-        if explained is None:
-            explained = sizes.covariates / (sizes.covariates + _COVARIATES)
-        return PopulationGuess(
-            self.treated_share,
-            deviation,
-            _middle(sizes, deviation),
-            explained,
-            SELECTION[self.overlap],
+    deviation, share = sizes.outcome_deviation / sizes.outcome_width, explained
+    if outcome_sd is not None:
+        outcome_sd = real_number("outcome_sd", outcome_sd, 1e-150, 1e150)
+        deviation = outcome_sd / sizes.outcome_width
+    if deviation > 0.5 * (1 + 1e-9):
+        msg = (
+            f"no outcome within a range of {sizes.outcome_width:g} has a standard deviation of "
+            f"{outcome_sd:g}; it is at most half the range"
         )
-
-    def alike_share(self, sizes: StudySizes) -> float:
-        """Return the share of the outcome's variance that units alike in covariates still have.
-
-        Like units show half of what covariates explain, and a fifth at least unless the share that
-        covariates explain is given.
-        """
-        share = 1 - _SHOWN * self.about(sizes).explained
-        return min(share, _ALIKE) if self.explained is None else share
-
-    @property
-    def origin(self) -> str:
-        """Say where the outcome's standard deviation comes from, if nobody gave it."""
-        return " (guessed from the declared bounds)" if self.outcome_sd is None else ""
-
-    def deviation(self, sizes: StudySizes) -> float:
-        """Return the outcome's standard deviation in its own units."""
-        return sizes.outcome_deviation if self.outcome_sd is None else self.outcome_sd
+        raise ArgumentError(msg)
+    if share is None:
+        share = sizes.covariates / (sizes.covariates + _COVARIATES)
+    share = real_number("explained", share, 0.0, 1.0 if explained is None else 0.99)
+    alike = 1 - _SHOWN * share
+    return PopulationGuess(
+        deviation, _middle(sizes, deviation), share,
+        min(alike, _ALIKE) if explained is None else alike,
+    )  # fmt: skip
 
 
 def _middle(sizes: StudySizes, deviation: float) -> float:
@@ -195,7 +154,7 @@ def settle_shares(
         if shares is not None:
             msg = "two arms have a treated share; shares of arms are for three or more"
             raise ArgumentError(msg, parameter="arm shares")
-        share = _treated_share(treated_share)
+        share = real_number("the guessed share of treated units", treated_share, 0.001, 0.999)
         return 1 - share, share
     if shares is None:
         return (1 / treatment.size,) * treatment.size
@@ -211,10 +170,6 @@ def describe_shares(labels: Sequence[str], shares: Sequence[float]) -> str:
         return f"a treated share of {shares[1]:g}"
     pairs = zip(labels, shares, strict=True)
     return f"arms' shares of {', '.join(f'{label} {share:.3g}' for label, share in pairs)}"
-
-
-def _treated_share(share: object) -> float:
-    return real_number("the guessed share of treated units", share, 0.001, 0.999)
 
 
 def read_shares(shares: object) -> list[float] | None:
@@ -247,11 +202,11 @@ def spread_of(outcome_sd: float | Mapping[str, float] | None, column: str | None
 
 
 def made_up_rows(
-    sizes: StudySizes, guess: PopulationGuess, treatment: Treatment, shares: Sequence[float]
+    sizes: StudySizes, treatment: Treatment, shares: Sequence[float], overlap: OverlapGuess
 ) -> PlannedRows:
     """Return made-up rows: normal covariates, and arms that one direction of these selects.
 
-    ``shares`` are those of the arms, in the order of their codes. The same guess makes up the same
+    ``shares`` are those of the arms, in the order of their codes. The same guesses make up the same
     rows, as nothing is drawn: numbers are scattered like random ones.
     """
     dimension, arms = sizes.covariates, len(shares)
@@ -271,7 +226,7 @@ def made_up_rows(
     def draw(rows: int) -> LocalStudy:
         numbers = scatter(0, rows * (dimension + 1)).reshape(dimension + 1, rows)
         normal = ndtri(np.clip(numbers[:dimension], 1e-12, 1 - 1e-12))
-        score = guess.selection * normal.sum(axis=0) / np.sqrt(max(dimension, 1))
+        score = SELECTION[overlap] * normal.sum(axis=0) / np.sqrt(max(dimension, 1))
         arm = _make_up_arms(score, shares, numbers[dimension])
         covariates = np.clip(normal / (2 * _REACH) + 0.5, 0.0, 1.0)
         return LocalStudy(domain, covariates, arm.view(np.bool_) if arms == 2 else arm, None)

@@ -96,9 +96,7 @@ class Guarantee:
     def __str__(self) -> str:
         if self.void:
             return self.void
-        kind = f"pure {float(self.epsilon):.15g}-DP" if self.delta == 0 else self._approximate()
+        size = f"{float(self.epsilon):.15g}"
+        kind = f"({size}, {self.delta:.15g})-DP" if self.delta else f"pure {size}-DP"
         caveat = f", {self.numerics}" if self.numerics else ""
         return f"{kind}, {self.level} level{caveat}"
-
-    def _approximate(self) -> str:
-        return f"({float(self.epsilon):.15g}, {self.delta:.15g})-DP"

@@ -12,7 +12,8 @@ from __future__ import annotations
 import contextvars
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from threading import Semaphore, Thread
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, Final, Generic, TypeVar
 
 from private_ate.errors import NumericRangeError
@@ -167,48 +168,43 @@ class _Run(Generic[Result]):
         self.asked: _Asked | None = None
         self.error: BaseException | None = None
         self.is_done = False
-        self._job = job
-        self._noise = _OutcomeNoise(entropy, outcomes=outcomes, ask=self._wait_for)
-        self._answer: object = None
-        self._is_stopped = False
-        self._go, self._back = Semaphore(0), Semaphore(0)
+        self._answers: SimpleQueue[object] = SimpleQueue()
+        self._questions: SimpleQueue[_Asked | None] = SimpleQueue()  # None at the end
+        noise = _OutcomeNoise(entropy, outcomes=outcomes, ask=self._ask)
         context = contextvars.copy_context()  # settings of numpy and decimal among others
-        self._thread = Thread(target=context.run, args=(self._work,), daemon=True)
+        self._thread = Thread(target=context.run, args=(self._work, job, noise), daemon=True)
         self._thread.start()
 
     def go_on(self, answer: object) -> None:
         """Answer, and wait until the run asks again or ends."""
-        self._answer = answer
-        self._go.release()
-        self._back.acquire()
+        self._answers.put(answer)
+        self.asked = self._questions.get()
 
     def stop(self) -> None:
         """End a run that still waits."""
         if not self.is_done:
-            self._is_stopped = True
-            self.go_on(None)
+            self.go_on(_StoppedError)
         self._thread.join()
 
-    def _work(self) -> None:
+    def _work(self, job: Callable[[Noise], Result], noise: Noise) -> None:
         try:
-            self._pause()
-            self.result = self._job(self._noise)
+            self._next_answer()
+            self.result = job(noise)
         except BaseException as error:  # noqa: BLE001  # raised again by whoever waits
             self.error = error
         finally:
             self.is_done = True
-            self._back.release()
+            self._questions.put(None)
 
-    def _wait_for(self, asked: _Asked) -> object:
-        self.asked = asked
-        self._back.release()
-        self._pause()
-        return self._answer
+    def _ask(self, asked: _Asked) -> object:
+        self._questions.put(asked)
+        return self._next_answer()
 
-    def _pause(self) -> None:
-        self._go.acquire()
-        if self._is_stopped:
+    def _next_answer(self) -> object:
+        answer = self._answers.get()
+        if answer is _StoppedError:
             raise _StoppedError
+        return answer
 
 
 def _answer(noise: Noise, asked: Sequence[_Asked]) -> list[Any]:

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -107,15 +109,14 @@ class JointRule:
 class Options:
     """The candidates of one coordinate in rows (spread, flag), each with its levels.
 
-    ``base`` holds what depends on a spread alone, ``lifts`` what depends on spread and flag; the
-    levels of centres by their ranks are ``ranks``. A vote has two rows of one candidate.
+    ``rows`` hold the place of a spread, that of a flag, and what lifts the levels; the levels of
+    centres by their ranks are ``ranks``. A vote has two rows of one candidate.
     """
 
     rule: JointRule | None
     effects: Integers  # ascending
     ranks: Integers
-    base: tuple[int, ...]
-    lifts: tuple[tuple[int, ...], ...]
+    rows: tuple[tuple[int, int, int], ...]
     blocks: int
 
     @classmethod
@@ -124,25 +125,19 @@ class Options:
         bound, blocks = rule.centre.bound, len(entries)
         effects = np.sort(np.clip(entries[:, 0], -bound, bound))
         deviation, difference, bit = entries[:, 1], entries[:, 2], entries[:, 3] != 0
-        base = tuple(_apart(deviation, spread, blocks) for spread in rule.spreads)
-        lifts = tuple(
-            _flag_levels(difference, bit, spread, blocks) if rule.asks_flags else (0,)
-            for spread in rule.spreads
-        )
-        return cls(rule, effects, rule.centre.levels(effects), base, lifts, blocks)
+        rows = []
+        for place, spread in enumerate(rule.spreads):
+            base = _apart(deviation, spread, blocks)
+            lifts = _flag_levels(difference, bit, spread, blocks) if rule.asks_flags else (0,)
+            rows += [(place, flag, max(base, lift)) for flag, lift in enumerate(lifts)]
+        return cls(rule, effects, rule.centre.levels(effects), tuple(rows), blocks)
 
     @classmethod
     def of_vote(cls, votes: int, blocks: int) -> Options:
         """Return the two answers about overlap: that it is there, and that it is not."""
-        none = np.zeros(0, dtype=np.int64)
-        return cls(None, none, np.zeros(1, dtype=np.int64), (0,), (_sides(votes, blocks),), blocks)
-
-    @property
-    def rows(self) -> Iterator[tuple[int, int, int]]:
-        """Go through the rows: place of the spread, place of the flag, what lifts the levels."""
-        for spread, (base, lifts) in enumerate(zip(self.base, self.lifts, strict=True)):
-            for flag, lift in enumerate(lifts):
-                yield spread, flag, max(base, lift)
+        none, alone = np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        rows = tuple((0, answer, level) for answer, level in enumerate(_sides(votes, blocks)))
+        return cls(None, none, alone, rows, blocks)
 
     @cached_property
     def counts(self) -> Integers:
@@ -177,7 +172,7 @@ class Options:
 
     def levels(self, row: int) -> Integers:
         """Return the levels of all candidates of a row."""
-        spread, _, lift = list(self.rows)[row]
+        spread, _, lift = self.rows[row]
         return np.maximum(self.centre_levels(spread), lift)
 
     def draw(self, lowest: int, highest: int, entropy: Entropy) -> tuple[int, int, int]:
@@ -190,7 +185,7 @@ class Options:
         row = int(np.searchsorted(inside.cumsum(), place, side="right"))
         levels = self.levels(row)
         found = np.flatnonzero((levels >= lowest) & (levels <= highest))
-        spread, flag, _ = list(self.rows)[row]
+        spread, flag, _ = self.rows[row]
         return spread, flag, int(found[place - int(inside[:row].sum())])
 
 
@@ -208,9 +203,9 @@ def draw_centres(
     boxes = [math.prod(sizes) for sizes in zip(*within, strict=True)]
     shells = [box - inner for box, inner in zip(boxes, [0, *boxes], strict=False)]
     level = draw_level(shells, rate, entropy)
-    fresh = _first_new(within, level)
+    ends = list(accumulate(_first_new(within, level)))
     drawn = []
-    new = _drawn_place(fresh, entropy)
+    new = bisect_right(ends, uniform_below(ends[-1], entropy))
     for place, one in enumerate(options):
         lowest, highest = (level if place == new else 0), (level - 1 if place < new else level)
         drawn.append(one.draw(lowest, highest, entropy))
@@ -224,7 +219,7 @@ def nearest_centres(rule: JointRule, blocks: Integers) -> JointCentres:
         level = int(np.flatnonzero(one.counts.sum(axis=0))[0])
         row = int(np.argmax(one.counts[:, level]))
         found = np.flatnonzero(one.levels(row) == level)
-        spread, flag, _ = list(one.rows)[row]
+        spread, flag, _ = one.rows[row]
         drawn.append((spread, flag, int(found[found.size // 2])))
     return _centres(rule, drawn)
 
@@ -247,17 +242,6 @@ def _first_new(within: Sequence[Sequence[int]], level: int) -> list[int]:
         math.prod(before[:place]) * (now[place] - before[place]) * math.prod(now[place + 1 :])
         for place in range(len(within))
     ]
-
-
-def _drawn_place(weights: Sequence[int], entropy: Entropy) -> int:
-    """Draw a place with probability ∝ its integer weight."""
-    left = uniform_below(sum(weights), entropy)
-    for place, weight in enumerate(weights):
-        if left < weight:
-            return place
-        left -= weight
-    msg = "a draw lies below the sum of the weights"
-    raise AssertionError(msg)
 
 
 def _apart(deviations: Integers, spread: int, blocks: int) -> int:

@@ -100,13 +100,6 @@ def radius_tail(dimension: int) -> float:
     return math.exp((dimension + 1) * (math.log(2) - 1) - _SPARE_UNITS / 2)
 
 
-def _split_budget(epsilon: Fraction) -> tuple[Fraction, Fraction, Fraction]:
-    """Split ε between the linear term, the ridge and the final rounding."""
-    smoothing = epsilon * SMOOTHING_SHARE
-    linear = (epsilon - smoothing) * _LINEAR_SHARE
-    return linear, epsilon - smoothing - linear, smoothing
-
-
 @dataclass(frozen=True, slots=True)
 class ObjectiveCalibration:
     """Calibration of linear term, ridge and final rounding to ε; public numbers only.
@@ -134,13 +127,12 @@ class ObjectiveCalibration:
     @classmethod
     def of(cls, objective: Objective, changes: int, epsilon: Fraction) -> ObjectiveCalibration:
         """Split ε between the three parts, for neighbours that differ in ``changes`` rows."""
+        smoothing = epsilon * SMOOTHING_SHARE
+        linear = (epsilon - smoothing) * _LINEAR_SHARE
         return cls(
-            objective.dimension,
-            objective.size,
-            changes,
-            *_split_budget(epsilon),
-            loss_bounds=objective.loss_bounds,
-        )
+            objective.dimension, objective.size, changes,
+            linear, epsilon - smoothing - linear, smoothing, loss_bounds=objective.loss_bounds,
+        )  # fmt: skip
 
     @property
     def movement(self) -> int:

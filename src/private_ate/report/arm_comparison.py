@@ -7,8 +7,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from private_ate.release.public_facts import ArmOverlap, Overlap
-from private_ate.report.drawings import Box, draw_boxes, draw_histogram, draw_track, short_name
-from private_ate.report.markup import Markup, element, folded, stacked, table, words_apart
+from private_ate.report.drawings import draw_boxes, draw_histogram, draw_track, short_name
+from private_ate.report.markup import Cell, Markup, element, figure, folded, table, words_apart
 from private_ate.report.phrasing import number_text
 
 if TYPE_CHECKING:
@@ -22,55 +22,43 @@ _QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 def table_one_part(found: TableOne, whose: str = "") -> Markup:
     """Return the table; ``whose`` says which weights are meant, if not those of the release."""
-    is_wide = len(found.labels) <= _MOST_ARMS
+    is_pair, is_wide = len(found.labels) == 2, len(found.labels) <= _MOST_ARMS
     shown = [row for row in found.rows if not _is_empty(row)]
-    reach = 1.1 * max([0.2, *(abs(side) for row in shown for side in _sides(row))])
-    head = [element("th", "covariate", scope="col")]
+    reach = _reach([_sides(row) for row in shown])
+    columns: list[tuple[Cell, str]] = [("covariate", "")]
     if is_wide:
-        head += [
-            element("th", *stacked((label, f"n = {size:,}")), scope="col", class_="number")
-            for label, size in zip(found.labels, found.sizes, strict=True)
-        ]
-    head += [
-        element("th", "difference", scope="col", class_="number"),
-        *([element("th", "", scope="col")] if len(found.labels) == 2 else []),
-        element("th", "variance ratio", scope="col", class_="number"),
-        element("th", "verdict", scope="col", class_="verdict"),
-    ]
-    labels = found.labels if is_wide else ()
-    rows = [_row(row, reach, labels) for row in shown]
-    look = "arms two" if len(found.labels) == 2 else "arms"
-    return table(_caption(found, whose), head, rows, class_=look)
+        sizes = zip(found.labels, found.sizes, strict=True)
+        columns += [((label, f"n = {size:,}"), "number") for label, size in sizes]
+    columns += [
+        ("difference", "number"), *([("", "mini")] if is_pair else []),
+        ("variance ratio", "number"), ("verdict", "verdict"),
+    ]  # fmt: skip
+    rows = []
+    for row in shown:
+        sides = _sides(row)
+        differences = [_signed(side) for side in sides]
+        describe = f"{row.name}: standardised difference {', then '.join(differences)}"
+        drawn = draw_track(sides[0], sides[-1], reach, describe=describe)
+        ratios = [row.variance_ratio(side) for side in (row.before, row.after) if side]
+        verdict: Cell = row.verdict
+        if row.verdict == "not balanced":
+            verdict = element("span", row.verdict, class_="far")
+        moments = zip(*([side for side in (row.before, row.after) if side]), strict=True)
+        rows.append(
+            [
+                words_apart(row.name),
+                *([[_moments(row, one) for one in arm] for arm in moments] if is_wide else []),
+                differences,
+                *([drawn] if is_pair else []),
+                [f"{ratio:.2f}" for ratio in ratios if ratio is not None] or "–",
+                verdict,
+            ]
+        )
+    look = "arms two" if is_pair else "arms"
+    return table(_caption(found, whose), columns, rows, class_=look)
 
 
-def _row(row: CovariateRow, reach: float, labels: Sequence[str]) -> Markup:
-    sides = _sides(row)
-    cells = [element("th", words_apart(row.name), scope="row")]
-    for index, label in enumerate(labels):
-        after = row.after[index] if row.after else None
-        cells.append(element("td", *_moments(row, index, after), class_="number", data_name=label))
-    differences = [_signed(side) for side in sides]
-    ratios = [row.variance_ratio(side) for side in (row.before, row.after) if side]
-    describe = f"{row.name}: standardised difference {', then '.join(differences)}"
-    drawn = draw_track(sides[0], sides[-1], reach, describe=describe)
-    shown = [f"{ratio:.2f}" for ratio in ratios if ratio is not None] or ["–"]
-    is_far = " far" if row.verdict == "not balanced" else ""
-    cells += [
-        element("td", *stacked(differences), class_="number", data_name="difference"),
-        *([element("td", drawn, class_="mini", data_name="")] if len(row.before) == 2 else []),
-        element("td", *stacked(shown), class_="number", data_name="variance ratio"),
-        element("td", row.verdict, class_=f"verdict{is_far}", data_name=""),
-    ]
-    return element("tr", *cells)
-
-
-def _moments(row: CovariateRow, index: int, after: Moments | None) -> list[Markup]:
-    before = row.before[index]
-    texts = [_cell(row, before)] + ([] if after is None else [_cell(row, after)])
-    return stacked(texts)
-
-
-def _cell(row: CovariateRow, moments: Moments) -> str:
+def _moments(row: CovariateRow, moments: Moments) -> str:
     if row.is_share:
         return f"{100 * moments.mean:.1f} %"
     mean = number_text(moments.mean, moments.deviation)
@@ -86,22 +74,25 @@ def _sides(row: CovariateRow) -> list[float]:
     return [row.difference(side) for side in (row.before, row.after) if side]
 
 
+def _reach(differences: Sequence[Sequence[float]]) -> float:
+    """Return how far a drawing of differences reaches on either side of zero."""
+    return 1.1 * max([0.2, *(abs(side) for sides in differences for side in sides)])
+
+
 def _is_empty(row: CovariateRow) -> bool:
     """Say whether nobody is in a category."""
     return row.is_share and all(one.mean == 0 for one in row.before)
 
 
 def _caption(found: TableOne, whose: str) -> str:
-    pairs = "" if len(found.labels) == 2 else ", the greatest over all pairs of arms"
-    lines = " (thin lines)" if len(found.labels) == 2 else ""
-    text = "Means (standard deviations) or shares by arm"
-    if found.effective:
-        text += f"; below each, after weighting{whose}"
-    else:
-        text += ", before any weighting"
+    is_pair = len(found.labels) == 2
+    pairs = "" if is_pair else ", the greatest over all pairs of arms"
+    lines = " (thin lines)" if is_pair else ""
+    after = f"; below each, after weighting{whose}" if found.effective else ", before any weighting"
     return (
-        f"{text}. Differences are standardised{pairs}: balanced within ±0.1{lines}, nearly "
-        "within ±0.25, with variances at most twice as large in one arm as in the other."
+        f"Means (standard deviations) or shares by arm{after}. Differences are standardised{pairs}:"
+        f" balanced within ±0.1{lines}, nearly within ±0.25, with variances at most twice as large "
+        "in one arm as in the other."
     )
 
 
@@ -118,32 +109,21 @@ def overlap_figure(overlap: Overlap | ArmOverlap) -> Markup:
         f"{sum(overlap.control)} control units; {overlap.alone} units lie in bins without "
         "anybody of the other arm"
     )
-    caption = element(
-        "figcaption",
+    return figure(
+        draw_histogram(shares[0], shares[1], (0.0, 1.0), describe=describe),
         f"Propensity scores by arm, as shares of the arm. {overlap.alone:,} units lie where the "
         "other arm has nobody.",
-    )
-    return element(
-        "figure", draw_histogram(shares[0], shares[1], (0.0, 1.0), describe=describe), caption
     )
 
 
 def _panels(overlap: ArmOverlap) -> Markup:
     """Return for each arm how likely it was, by the arm that units are in, as box plots."""
-    panels = [
-        element(
-            "figure",
-            draw_boxes(
-                [
-                    Box(short_name(label, 40), _places(counts))
-                    for label, counts in zip(overlap.labels, scores, strict=True)
-                ],
-                describe=f"Box plots of the probability of {arm} in every arm",
-            ),
-            element("figcaption", f"Probability of {arm}, in the units of each arm."),
-        )
-        for arm, scores in zip(overlap.labels, overlap.counts, strict=True)
-    ]
+    names = [short_name(label, 40) for label in overlap.labels]
+    panels = []
+    for arm, scores in zip(overlap.labels, overlap.counts, strict=True):
+        boxes = list(zip(names, map(_quantiles, scores), strict=True))
+        drawn = draw_boxes(boxes, describe=f"Box plots of the probability of {arm} in every arm")
+        panels.append(figure(drawn, f"Probability of {arm}, in the units of each arm."))
     note = (
         "Overlap, a panel for each arm: how likely it was for units of every arm. Boxes hold half "
         "of the units and lines nine tenths; arms are alike where the boxes of a panel are."
@@ -151,49 +131,43 @@ def _panels(overlap: ArmOverlap) -> Markup:
     return element("div", element("p", note), *panels)
 
 
-def _places(counts: Sequence[int]) -> tuple[float, float, float, float, float] | None:
-    """Return quantiles from counts in equal bins, evenly spread within a bin."""
-    whole = sum(counts)
-    if whole == 0:
-        return None
+def _quantiles(counts: Sequence[int]) -> list[float]:
+    """Return quantiles from counts in equal bins, evenly spread within a bin; of nobody none."""
+    filled = [(index, count) for index, count in enumerate(counts) if count]
+    if not filled:
+        return []
     found = []
     for share in _QUANTILES:
-        below, wanted = 0, share * whole
-        for index, count in enumerate(counts):
-            if count and below + count >= wanted:
+        below, wanted = 0, share * sum(counts)
+        for index, count in filled:
+            if below + count >= wanted:
                 found.append((index + (wanted - below) / count) / len(counts))
                 break
             below += count
-    first, second, third, fourth, fifth = found
-    return first, second, third, fourth, fifth
+    return found
 
 
 def balance_table(
     balance: Mapping[str, Sequence[float]], between: str = "between the arms"
 ) -> Markup:
     """Return a love plot as a table: each covariate, its differences and where they lie."""
-    reach = 1.1 * max([0.2, *(abs(side) for pair in balance.values() for side in pair)])
+    reach = _reach(list(balance.values()))
     rows = [
-        element("tr",
-            element("th", words_apart(name), scope="row"),
-            element("td", _difference(before), class_="number"),
-            element("td", _difference(after), class_="number"),
-            element("td", draw_track(before, after, reach, describe=(
-                f"{name}: {before:.3f} before, {after:.3f} after")), class_="track"),
+        (
+            words_apart(name), _difference(before), _difference(after),
+            draw_track(before, after, reach, describe=(
+                f"{name}: {before:.3f} before, {after:.3f} after")),
         )
         for name, (before, after) in balance.items()
     ]  # fmt: skip
-    head = [
-        element("th", "covariate", scope="col"),
-        element("th", "before", scope="col", class_="number"),
-        element("th", "after", scope="col", class_="number"),
-        element("th", "difference", scope="col"),
-    ]
     caption = (
         f"Standardised mean differences {between}, before (hollow) and after weighting "
         "(full). Thin lines: ±0.1."
     )
-    return table(caption, head, rows, class_="balance")
+    columns = [
+        ("covariate", ""), ("before", "number"), ("after", "number"), ("difference", "track"),
+    ]  # fmt: skip
+    return table(caption, columns, rows, class_="balance")
 
 
 def _difference(value: float) -> str:
@@ -215,10 +189,9 @@ def balance_parts(
         first, second = by_arm[arm], by_arm[against]
         differences = {
             name: (first[name][0] - second[name][0], first[name][1] - second[name][1])
-            for name in first.keys() & second.keys()
+            for name in first
+            if name in second
         }
-        ordered = {name: differences[name] for name in first if name in differences}
         between = f"between {arm} and {against}"
-        shown = balance_table(ordered, between)
-        parts.append(folded(f"Balance {between}", shown))
+        parts.append(folded(f"Balance {between}", balance_table(differences, between)))
     return parts

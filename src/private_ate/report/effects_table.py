@@ -15,8 +15,15 @@ from private_ate.effects import p_value_of
 from private_ate.effects.of_releases import interval_error
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.release.metadata import OutcomeNote, around, longer_half
-from private_ate.report.phrasing import column_title, noun, number_text, outcome_names, percent
-from private_ate.settings import Facts, OutcomeFacts, settings_of_outcome
+from private_ate.report.phrasing import (
+    column_title,
+    noun,
+    number_text,
+    outcome_names,
+    percent,
+    unit_of,
+)
+from private_ate.settings import settings_of_outcome
 
 if TYPE_CHECKING:
     from private_ate.release.metadata import Arm, Effect, Pair
@@ -103,29 +110,28 @@ def by_outcome(release: Release) -> list[Release]:
     """
     if not has_outcomes(release):
         return [release]
-    known = {one.column: one for one in release.facts.outcomes}
-    return [_view(release, column, known.get(column)) for column in outcome_names(release)]
-
-
-def _view(release: Release, column: str, facts: OutcomeFacts | None) -> Release:
-    rows = tuple(row for row in release.effects if row.outcome == column)
-    head = _headline(release, rows)
-    note = None if facts is None else OutcomeNote(column, facts.bounds, facts.unit)
-    return replace(
-        release, effects=rows, ate=head.estimate, interval=head.interval,
-        noise_interval=head.noise_interval, outcome=note,
-        settings=settings_of_outcome(release.settings, column),
-    )  # fmt: skip
+    known = {one.column: OutcomeNote(one.column, one.bounds, one.unit)
+             for one in release.facts.outcomes}  # fmt: skip
+    views = []
+    for column in outcome_names(release):
+        rows = tuple(row for row in release.effects if row.outcome == column)
+        head = _headline(release, rows)
+        views.append(
+            replace(
+                release, effects=rows, ate=head.estimate, interval=head.interval,
+                noise_interval=head.noise_interval, outcome=known.get(column),
+                settings=settings_of_outcome(release.settings, column),
+            )
+        )  # fmt: skip
+    return views
 
 
 def _headline(release: Release, rows: tuple[Effect, ...]) -> Effect:
     """Return the headline of one outcome: the contrast of the release's own."""
-    overall = [row for row in rows if row.subgroup is None]
-    wanted = release.facts.headline
-    for row in overall:
-        if wanted is not None and (row.arm, row.against) == (wanted.arm, wanted.against):
-            return row
-    return overall[0]
+    overall, wanted = [row for row in rows if row.subgroup is None], release.facts.headline
+    same = (row for row in overall if wanted and row.arm == wanted.arm
+            and row.against == wanted.against)  # fmt: skip
+    return next(same, overall[0])
 
 
 def effect_tables(release: Release, scope: Scope = "all") -> list[Cells]:
@@ -151,8 +157,14 @@ def effect_columns(
     Rows of an outcome have the digits of their smallest standard error. ``write`` is how an
     interval is written, in brackets unless said otherwise.
     """
-    digits = _digits(release, rows)
+    digits = {
+        name: smallest_error(
+            release, [(row.interval, row.noise_interval) for row in rows if row.outcome == name]
+        )
+        for name in {row.outcome for row in rows}
+    }
     paid = any(row.interval is not None for row in rows)
+    confidence = release.facts.confidence
 
     def column(name: str, text: Callable[[Effect, float], str]) -> Column:
         return name, True, [text(row, digits[row.outcome]) for row in rows]
@@ -160,13 +172,17 @@ def effect_columns(
     def written(pair: Pair | None, error: float) -> str:
         return "" if pair is None else (write or in_brackets)(pair, error)
 
+    def own_error(row: Effect, error: float) -> str:
+        if row.interval is None:
+            return ""
+        return number_text(interval_error(row.estimate, row.interval, confidence), error)
+
     columns = [column(noun(release), lambda row, error: number_text(row.estimate, error))]
     if paid and standard_errors:
-        columns.append(column("standard error", lambda row, error: _error(release, row, error)))
-    kind = "interval" if paid else "noise interval"
+        columns.append(column("standard error", own_error))
     columns.append(
         column(
-            f"{percent(release)} {kind}",
+            f"{percent(release)} {'interval' if paid else 'noise interval'}",
             lambda row, error: written(row.interval if paid else row.noise_interval, error),
         )
     )
@@ -175,22 +191,6 @@ def effect_columns(
     if p_values:
         columns.append(column("p", lambda row, _: p_text(p_value_of(release, row))))
     return columns
-
-
-def _digits(release: Release, rows: Sequence[Effect]) -> dict[str, float]:
-    """Return the standard error by whose digits the rows of each outcome are written."""
-    return {
-        name: smallest_error(
-            release, [(row.interval, row.noise_interval) for row in rows if row.outcome == name]
-        )
-        for name in {row.outcome for row in rows}
-    }
-
-
-def _error(release: Release, row: Effect, error: float) -> str:
-    if row.interval is None:
-        return ""
-    return number_text(interval_error(row.estimate, row.interval, release.facts.confidence), error)
 
 
 def contrast_cells(release: Release, scope: Scope = "all") -> Cells:
@@ -215,9 +215,8 @@ def outcome_cells(release: Release) -> Cells:
     names: list[str] = []
     rows: list[Effect] = []
     for view in by_outcome(release):
-        held = [row for row in view.effects if row.subgroup is None]
-        held = [row for row in held if row.against == held[0].against]
-        unit = "" if view.outcome is None or not view.outcome.unit else f" ({view.outcome.unit})"
+        held = [row for row in subgroup_rows(view) if row.subgroup is None]
+        unit = f" ({unit_of(view)})" if unit_of(view) else ""
         names += [f"{column_title(release, row.outcome)}{unit}" for row in held]
         rows += held
     columns = [("outcome", False, names), *_arms_column(release, rows)]
@@ -228,28 +227,23 @@ def subgroup_cells(release: Release) -> Cells:
     """Return a row per subgroup and contrast: its size, the effect and both intervals."""
     rows = subgroup_rows(release)
     note = release.facts.subgroups
+    cells = () if note is None else note.cells
     about = "" if has_public_covariates(release.level) else "≈ "  # noisy where they are private
-    sizes = {} if note is None else {cell.name: f"{about}{cell.units:,}" for cell in note.cells}
+    held = {cell.name: cell.units for cell in cells if cell.estimated}
+    sizes = {cell.name: f"{about}{cell.units:,}" for cell in cells}
+    for margin in {row.subgroup for row in rows} - sizes.keys() - {None}:
+        # A margin has the units of the cells whose names it is a part of.
+        parts = [units for name, units in held.items() if f", {margin}, " in f", {name}, "]
+        sizes[str(margin)] = f"{sum(parts):,}" if parts else ""
     if note is not None:
-        whole = sum(cell.units for cell in note.cells if cell.estimated)
-        sizes[_ALL] = f"{about}{whole:,}"
-    names = [row.subgroup or _ALL for row in rows]
+        sizes[_ALL] = f"{about}{sum(held.values()):,}"
     columns = [
         ("subgroup", False, [marked_subgroup(release, row) for row in rows]),
         *_arms_column(release, rows),
-        ("units", True, [sizes.get(name) or _margin_units(release, name) for name in names]),
+        ("units", True, [sizes.get(row.subgroup or _ALL, "") for row in rows]),
         *effect_columns(release, rows),
     ]
     return cells_of(columns, of_outcome(release, "{}"))
-
-
-def _margin_units(release: Release, margin: str) -> str:
-    """Return how many units a margin has: those of the cells whose names it is a part of."""
-    note = release.facts.subgroups
-    cells = () if note is None else note.cells
-    held = [cell.units for cell in cells
-            if cell.estimated and f", {margin}, " in f", {cell.name}, "]  # fmt: skip
-    return f"{sum(held):,}" if held else ""
 
 
 def of_outcome(release: Release, form: str) -> str:
@@ -294,28 +288,23 @@ def arms_in_order(release: Release) -> tuple[Arm, ...]:
 
 def arm_cells(release: Release) -> Cells:
     """Return a row per arm: its size as far as that is known, its mean and interval."""
-    facts = release.facts
-    error = mean_error(release)
-    columns = [("arm", False, [arm.label for arm in release.arms])]
-    sizes = [_size(arm, facts, release.n) for arm in release.arms]
+    arms, error = release.arms, mean_error(release)
+    shares = release.facts.several_shares
+    sizes = ["" if share is None else f"about {share * release.n:,.0f}"
+             for share in (shares.get(arm.label) for arm in arms)]  # fmt: skip
+    sizes = [size if arm.units is None else f"{arm.units:,}"
+             for arm, size in zip(arms, sizes, strict=True)]  # fmt: skip
+    columns = [("arm", False, [arm.label for arm in arms])]
     if any(sizes):
         columns.append(("units", True, sizes))
-    if any(arm.mean is not None for arm in release.arms):
-        means = ["" if arm.mean is None else number_text(arm.mean, error) for arm in release.arms]
+    if any(arm.mean is not None for arm in arms):
+        means = ["" if arm.mean is None else number_text(arm.mean, error) for arm in arms]
         columns.append(("mean", True, means))
-        paid = any(arm.interval is not None for arm in release.arms)
-        name = f"{percent(release)} interval" if paid else f"{percent(release)} noise interval"
-        pairs = [arm.interval if paid else arm.noise_interval for arm in release.arms]
+        paid = any(arm.interval is not None for arm in arms)
+        pairs = [arm.interval if paid else arm.noise_interval for arm in arms]
+        name = f"{percent(release)} {'interval' if paid else 'noise interval'}"
         columns.append((name, True, [in_brackets(pair, error) if pair else "" for pair in pairs]))
-    marks = ["reference", *[""] * (len(release.arms) - 1)]
-    return cells_of([*columns, ("", False, marks)])
-
-
-def _size(arm: Arm, facts: Facts, n: int) -> str:
-    if arm.units is not None:
-        return f"{arm.units:,}"
-    share = facts.several_shares.get(arm.label)
-    return "" if share is None else f"about {share * n:,.0f}"
+    return cells_of([*columns, ("", False, ["reference", *[""] * (len(arms) - 1)])])
 
 
 def mean_error(release: Release) -> float:

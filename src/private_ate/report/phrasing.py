@@ -12,7 +12,7 @@ from private_ate.privacy.levels import Level, private_part
 from private_ate.settings import Facts, SamplingFacts
 
 if TYPE_CHECKING:
-    from private_ate.release.metadata import ReleasedEstimand
+    from private_ate.release.metadata import Pair, ReleasedEstimand
     from private_ate.release.release import Release
 PAPER = (
     "Quan Yuan, Xiaochen Li, Linkang Du, Min Chen, Mingyang Sun, Yunjun Gao, Shibo He, Jiming Chen "
@@ -157,6 +157,18 @@ def outcome_unit(release: Release, outcome: str) -> str:
     return units.get(outcome) or ""
 
 
+def unit_of(release: Release) -> str:
+    """Return the unit of the headline's outcome, or nothing where nobody declared one."""
+    return "" if release.outcome is None or release.outcome.unit is None else release.outcome.unit
+
+
+def covered(release: Release) -> str:
+    """Return what the intervals cover, or nothing where that is not known."""
+    facts = release.facts
+    paid = release.interval is not None
+    return (facts.interval_covers if paid else facts.noise_interval_covers) or ""
+
+
 def noun(release: Release) -> str:
     """Return what the number may be called in one word."""
     return "difference" if release.estimand == "difference" else "effect"
@@ -178,14 +190,13 @@ def plain_promise(release: Release) -> str:
             f"Nothing is promised: the guarantee of this release is “{release.guarantee}”. "
             "Do not publish this number as private."
         )
-    whose = _PRIVATE[release.level]
-    factor = math.exp(min(float(release.epsilon), 700.0))
-    certainty = 1.0 / (1.0 + math.exp(-min(float(release.epsilon), 700.0)))
+    whose, epsilon = _PRIVATE[release.level], min(float(release.epsilon), 700.0)
     sentence = (
         f"Had any one person's {whose} been different, every result that could have been "
-        f"published here would have been at most {factor:.3g} times as likely or as unlikely. "
-        f"Someone who gives even odds to a guess about a person's {whose}, whatever else they "
-        f"know, is at most {100 * certainty:.3g} % sure of it after reading this."
+        f"published here would have been at most {math.exp(epsilon):.3g} times as likely or as "
+        f"unlikely. Someone who gives even odds to a guess about a person's {whose}, whatever else "
+        f"they know, is at most {100 / (1 + math.exp(-epsilon)):.3g} % sure of it after reading "
+        "this."
     )
     if release.delta > 0:
         sentence += f" This can fail with a probability of about {release.delta:g}."
@@ -209,62 +220,53 @@ def formal_promise(release: Release) -> str:
     )
 
 
+def cost_text(release: Release) -> str:
+    """Return ε, and δ where there is one."""
+    tail = f", δ = {release.delta:g}" if release.delta > 0 else ""
+    return f"ε = {float(release.epsilon):g}{tail}"
+
+
+def promise_text(release: Release) -> str:
+    """Say in a few words what the numbers of a table, a figure or a sentence promise."""
+    if not release.is_private:
+        return "computed WITHOUT a privacy guarantee"
+    return f"released with differential privacy ({cost_text(release)}, {release.adjacency})"
+
+
 def publishable_sentence(release: Release) -> str:
     """Return a sentence for a paper: effect, interval, promise and program, and its caveats."""
     comma = "," if "," in estimand_name(release) else ""
     names = outcome_names(release)
     on = f" on {names[0]}" if len(names) > 1 else ""
-    text = f"The {estimand_name(release)}{comma}{on} {_numbers(release)}"
-    cost = f"ε = {float(release.epsilon):g}"
-    if release.delta > 0:
-        cost += f", δ = {release.delta:g}"
-    promise = (
-        f"released with differential privacy ({cost}, {release.adjacency})"
-        if release.is_private
-        else "computed WITHOUT a privacy guarantee"
-    )
-    text += f", {promise}, by private-ate {release.version}, method {release.method}."
+    if release.arms:
+        reference = release.arms[0].label
+        rows = [row for row in release.contrasts if row.against == reference]
+        found = "; ".join(
+            f"{_with_interval(release, row.effect, row.interval, row.noise_interval)} for {row.arm}"
+            for row in rows
+        )
+        numbers = f"were, against {reference}, {found}"
+    else:
+        pairs = release.interval, release.noise_interval
+        numbers = f"was {_with_interval(release, release.ate, *pairs)}"
     caveats = [assumption(release), *release.warnings]
+    text = (
+        f"The {estimand_name(release)}{comma}{on} {numbers}, {promise_text(release)}, "
+        f"by private-ate {release.version}, method {release.method}."
+    )
     return " ".join([text, *(f"Caveat: {each}." for each in caveats if each)])
 
 
-def _numbers(release: Release) -> str:
-    """Write the number with its interval; of several arms those against the reference."""
-    if not release.arms:
-        found = _with_interval(
-            release.ate, release.interval, release.noise_interval,
-            (uncertainty(release), noise_error(release)), percent(release),
-        )  # fmt: skip
-        return f"was {found}"
-    reference = release.arms[0].label
-    parts = []
-    for row in release.contrasts:
-        if row.against != reference:
-            continue
-        errors = uncertainty(release), noise_error(release)
-        found = _with_interval(
-            row.effect, row.interval, row.noise_interval, errors, percent(release)
-        )
-        parts.append(f"{found} for {row.arm}")
-    return f"were, against {reference}, {'; '.join(parts)}"
-
-
 def _with_interval(
-    value: float,
-    interval: tuple[float, float] | None,
-    noise_interval: tuple[float, float] | None,
-    errors: tuple[float, float],
-    share: str,
+    release: Release, value: float, interval: Pair | None, noise_interval: Pair | None
 ) -> str:
-    text = number_text(value, errors[0])
+    text, share = number_text(value, uncertainty(release)), percent(release)
     if interval is not None:
-        text += f" ({share} interval {pair_text(interval, errors[0])})"
-    elif noise_interval is not None:
-        text += (
-            f" ({share} interval for the privacy noise alone "
-            f"{pair_text(noise_interval, errors[1])})"
-        )
-    return text
+        return f"{text} ({share} interval {pair_text(interval, uncertainty(release))})"
+    if noise_interval is None:
+        return text
+    alone = pair_text(noise_interval, noise_error(release))
+    return f"{text} ({share} interval for the privacy noise alone {alone})"
 
 
 def python_call(release: Release) -> str:

@@ -1,69 +1,94 @@
-"""A plan as text: a table that fits a terminal of 80 columns, its answer and its legend."""
+"""A plan as text that fits a terminal of 80 columns, and as a card for notebooks."""
 
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from private_ate.report.effects_table import Cells
+from private_ate.report.markup import card, element, folded, pairs_table, table
 from private_ate.report.phrasing import capital, number_text
+from private_ate.report.text import aligned_lines, named_lines
 
 if TYPE_CHECKING:
-    from private_ate.planning.plan import Plan, PlanRow
+    from private_ate.planning.plan import Plan
 
 _WIDTH = 80
-
-
-def plan_text(plan: Plan) -> str:
-    """Return the table, the answer, what the columns mean and what the plan rests on."""
-    parts = [f"What to expect, {plan.level} level, method {plan.method}", _table(plan)]
-    if plan.answer:
-        parts.append(_wrapped(f"{capital(plan.answer)}."))
-    parts += [
-        "\n".join(
-            textwrap.fill(meaning, _WIDTH, initial_indent=f"{name:12}", subsequent_indent=" " * 12)
-            for name, meaning in plan_legend(plan)
-        ),
-        _wrapped(f"This plan {plan.caveat}. Nothing was spent."),
-    ]
-    return "\n\n".join(parts)
-
-
-def plan_legend(plan: Plan) -> list[tuple[str, str]]:
-    """Return what each column means."""
-    share = f"{100 * plan.confidence:g} %"
-    notes = _NOTES if plan.rows[0].arm is None else _ARM_NOTES
-    note = _SUBGROUP_NOTE if plan.has_subgroups else notes[plan.level]
-    return [
-        ("noise", "expected size of the privacy noise"),
-        ("sampling", "standard deviation without noise: what this many units leave uncertain"),
-        ("error", "expected size of both together"),
-        ("half-width", f"of the {share} interval that a release will show, about the median"),
-        ("detectable", "smallest effect whose interval excludes zero in four of five studies"),
-        ("note", note),
-    ]
-
-
-_NOTES = {
+_NOTES: Final = {
     "label": "largest weight of a unit, which the noise follows",
     "sample": "whether the estimate adjusts for covariates; if not, it is a difference in means",
 }
-_SUBGROUP_NOTE = (
+_SUBGROUP_NOTE: Final = (
     "largest weight of a unit, which the noise follows, or how many subgroups are added up"
 )
-_ARM_NOTES = {
+_ARM_NOTES: Final = {
     "label": "largest weight of a unit of the first arm, which its noise follows",
     "sample": "what the estimate adjusts by: plain is nothing and makes differences in means, "
     "prognosis a model of the outcome, score that and a model of each arm",
 }
 
 
-def plan_cells(plan: Plan) -> tuple[list[str], list[list[str]]]:
-    """Return the names of the columns and the texts of every row, of which several are named."""
-    names, rows = _columns(plan)
-    title, named = _named(plan)
-    if not title:
-        return names, rows
-    return [*names, title], [[*row, name] for row, name in zip(rows, named, strict=True)]
+def plan_text(plan: Plan) -> str:
+    """Return the table, the answer, what the columns mean and what the plan rests on."""
+    answer = [textwrap.fill(f"{capital(plan.answer)}.", _WIDTH)] if plan.answer else []
+    parts = [
+        f"What to expect, {plan.level} level, method {plan.method}",
+        "\n".join(_lines(plan)),
+        *answer,
+        "\n".join(named_lines(plan_legend(plan), 12, _WIDTH)),
+        textwrap.fill(f"This plan {plan.caveat}. Nothing was spent.", _WIDTH),
+    ]
+    return "\n\n".join(parts)
+
+
+def plan_card(plan: Plan) -> str:
+    """Return a plan: the answer, a row per ε, and what the columns mean, folded."""
+    cells, title, named = _cells(plan), *_named(plan)
+    head, rows = list(cells.head), [list(row) for row in cells.rows]
+    if title:
+        head.append(title)
+        rows = [[*row, name] for row, name in zip(rows, named, strict=True)]
+    caption = f"What to expect, {plan.level} level, method {plan.method}. Nothing was spent."
+    return card(
+        table(caption, [(name, "number") for name in head], rows),
+        *([element("p", f"{plan.answer}.")] if plan.answer else []),
+        folded(
+            "What the columns mean",
+            pairs_table("", plan_legend(plan)),
+            element("p", f"This plan {plan.caveat}."),
+        ),
+    )
+
+
+def plan_legend(plan: Plan) -> list[tuple[str, str]]:
+    """Return what each column means."""
+    share = f"{100 * plan.confidence:g} %"
+    notes = _NOTES if plan.rows[0].arm is None else _ARM_NOTES
+    return [
+        ("noise", "expected size of the privacy noise"),
+        ("sampling", "standard deviation without noise: what this many units leave uncertain"),
+        ("error", "expected size of both together"),
+        ("half-width", f"of the {share} interval that a release will show, about the median"),
+        ("detectable", "smallest effect whose interval excludes zero in four of five studies"),
+        ("note", _SUBGROUP_NOTE if plan.has_subgroups else notes[plan.level]),
+    ]
+
+
+def _cells(plan: Plan) -> Cells:
+    """Return a row per ε and row of the table of effects."""
+    is_solved = plan.rows_needed is not None
+    names = ("ε", *(["rows"] * is_solved), "noise", "sampling", "error", "half-width",
+             "detectable", "note")  # fmt: skip
+    rows = []
+    for row in plan.rows:
+        numbers = (
+            row.noise_error, row.sampling_error, row.expected_error, row.half_width,
+            row.detectable_effect,
+        )  # fmt: skip
+        texts = [number_text(number, row.half_width) for number in numbers]
+        size = [f"{row.size:,}"] * is_solved
+        rows.append((f"{row.epsilon:g}", *size, *texts, row.note.partition(" (")[0]))
+    return Cells(names, tuple(rows), (*[True] * (len(names) - 1), False))
 
 
 def _named(plan: Plan) -> tuple[str, list[str]]:
@@ -81,58 +106,18 @@ def _named(plan: Plan) -> tuple[str, list[str]]:
     return title, [": ".join(names) for names in zip(*(names for _, names in kinds), strict=True)]
 
 
-def _columns(plan: Plan) -> tuple[list[str], list[list[str]]]:
-    solved = plan.rows_needed is not None
-    names = ["ε", *(["rows"] if solved else []), "noise", "sampling", "error", "half-width",
-             "detectable", "note"]  # fmt: skip
-    return names, [_cells(row, solved=solved) for row in plan.rows]
-
-
-def _table(plan: Plan) -> str:
-    names, rows = _columns(plan)
-    lines = [names, *rows]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(names) - 1)]
-    texts = [
-        "  ".join(
-            [
-                *(cell.rjust(width) for cell, width in zip(line[:-1], widths, strict=True)),
-                line[-1],
-            ]
-        ).rstrip()
-        for line in lines
-    ]
-    title, named = _named(plan)
-    return "\n".join(_by_epsilon(title, named, texts) if title else texts)
-
-
-def _by_epsilon(title: str, named: list[str], texts: list[str]) -> list[str]:
-    """Put a row's name behind its numbers; if that does not fit, above all numbers about it."""
-    head, *lines = texts
-    width = max(map(len, texts))
+def _lines(plan: Plan) -> list[str]:
+    """Return the table; names of rows are behind their numbers, or above them if that is wide."""
+    cells, title, named = _cells(plan), *_named(plan)
+    head, *lines = aligned_lines([cells.head, *cells.rows], cells.numbers, 2)
+    if not title:
+        return [head, *lines]
+    width = max(map(len, (head, *lines)))
     if width + 2 + max(map(len, named)) <= _WIDTH:
-        return [
-            f"{head.ljust(width)}  {title}",
-            *(f"{line.ljust(width)}  {name}" for line, name in zip(lines, named, strict=True)),
-        ]
+        beside = zip((head, *lines), (title, *named), strict=True)
+        return [f"{line.ljust(width)}  {name}" for line, name in beside]
     found = [f"  {head}"]
     for each in dict.fromkeys(named):
         found.append(each)
         found += [f"  {line}" for line, name in zip(lines, named, strict=True) if name == each]
     return found
-
-
-def _cells(row: PlanRow, *, solved: bool) -> list[str]:
-    numbers = (
-        row.noise_error, row.sampling_error, row.expected_error, row.half_width,
-        row.detectable_effect,
-    )  # fmt: skip
-    return [
-        f"{row.epsilon:g}",
-        *([f"{row.size:,}"] if solved else []),
-        *(number_text(number, row.half_width) for number in numbers),
-        row.note.partition(" (")[0],
-    ]
-
-
-def _wrapped(text: str) -> str:
-    return textwrap.fill(text, _WIDTH)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from private_ate.report.effects_table import Cells, cells_of
-from private_ate.report.markup import Markup, element
-from private_ate.report.phrasing import number_text, percent
+from private_ate.report.markup import Markup, element, folded, table
+from private_ate.report.phrasing import capital, number_text, percent, unit_of
 
 if TYPE_CHECKING:
     from private_ate.release.metadata import Curve, Effect, RiskContrast
     from private_ate.release.release import Release
-
-__all__ = ["curve_cells", "curve_points", "survival_part", "survival_rows", "survival_sentence"]
 
 _COLORS: Final = ("#55606c", "#0b4f8a", "#9a3b00", "#2f6b2f", "#6a3d9a", "#8a6d0b")
 _TOP: Final = 26  # above the curves, for the name of the axis
@@ -29,32 +26,31 @@ def survival_sentence(release: Release) -> str:
         return ""
     arms = 2 if release.treatment is None else len(release.treatment.arms)
     row: Effect = release.effects[arms - 2]
-    share = percent(release)
+    ends, error = row.interval, 0.5
     if release.quantity == "risk":
-        ends = _interval([100 * end for end in row.interval], share) if row.interval else ""
-        size, word = abs(100 * row.estimate), "higher" if row.estimate > 0 else "lower"
+        ends = ends and (100 * ends[0], 100 * ends[1])
+    else:
+        error = (ends[1] - ends[0]) / 4 if ends else 0.0
+    shown = ""
+    if ends:
+        low, high = (number_text(end, error) for end in ends)
+        shown = f" ({percent(release)} interval of the difference {low} to {high})"
+    compared = f"with {row.arm} than with {row.against}{shown}."
+    if release.quantity == "risk":
+        word = "higher" if row.estimate > 0 else "lower"
         return (
-            f"By {_span(release)} the risk of the event is {size:.1f} percentage points {word} "
-            f"with {row.arm} than with {row.against}{ends}."
+            f"By {_span(release)} the risk of the event is {abs(100 * row.estimate):.1f} "
+            f"percentage points {word} {compared}"
         )
-    error = (row.interval[1] - row.interval[0]) / 4 if row.interval else 0.0
-    ends = _interval(row.interval, share, error) if row.interval else ""
     word = "later" if row.estimate > 0 else "earlier"
-    unit = release.outcome.unit if release.outcome and release.outcome.unit else "units of time"
     return (
-        f"Up to {_span(release)}, the event comes {number_text(abs(row.estimate), error)} {unit} "
-        f"{word} on average with {row.arm} than with {row.against}{ends}."
+        f"Up to {_span(release)}, the event comes {number_text(abs(row.estimate), error)} "
+        f"{unit_of(release) or 'units of time'} {word} on average {compared}"
     )
 
 
-def _interval(ends: Sequence[float], share: str, error: float = 0.5) -> str:
-    low, high = (number_text(end, error) for end in ends)
-    return f" ({share} interval of the difference {low} to {high})"
-
-
 def _span(release: Release) -> str:
-    unit = "" if release.outcome is None or release.outcome.unit is None else release.outcome.unit
-    return f"{release.horizon:g} {unit}".strip()
+    return f"{release.horizon:g} {unit_of(release)}".strip()
 
 
 def survival_rows(release: Release) -> Iterator[tuple[str, str]]:
@@ -70,10 +66,10 @@ def survival_rows(release: Release) -> Iterator[tuple[str, str]]:
     if listed:
         yield f"risks by {_span(release)}", f"{listed} ({how}, {source})"
     for one in release.risks.contrasts:
-        yield f"  {one.arm} : {one.against}", risk_words(one)
+        yield f"  {one.arm} : {one.against}", _risk_words(one)
 
 
-def risk_words(one: RiskContrast) -> str:
+def _risk_words(one: RiskContrast) -> str:
     """Return the difference and the ratio of two risks with their intervals."""
     ends = one.difference_interval
     text = f"difference {one.difference:+.3f}".replace("-", "−")
@@ -107,76 +103,62 @@ def survival_part(release: Release) -> list[Markup]:
     if release.horizon is None:
         return []
     cells = curve_cells(release)
-    head = element(
-        "tr", *(element("th", name, scope="col", class_="number") for name in cells.head)
-    )
-    rows = [
-        element("tr", *(element("td", text, class_="number") for text in row)) for row in cells.rows
-    ]
-    table = element("table", element("thead", head), element("tbody", *rows))
+    columns = [(name, "number") for name in cells.head]
     caption = (
-        f"{cells.title[:1].upper()}{cells.title[1:]}. Points are the edges of {release.bins} bins; "
+        f"{capital(cells.title)}. Points are the edges of {release.bins} bins; "
         "between them a curve is exponential. Numbers at risk are expected ones."
     )
-    figure = element("figure", _legend(release), _drawing(release), element("figcaption", caption))
-    details = element("details", element("summary", "The curves as numbers"), table)
-    lines = [element("p", f"{name.strip()}: {text}") for name, text in survival_rows(release)]
-    return [element("h2", "Survival curves"), *lines, figure, details]
-
-
-def _legend(release: Release) -> Markup:
+    colors = [_COLORS[place % len(_COLORS)] for place in range(len(release.curves))]
     marks = [
         element("span", f"● {label}   ", style=f"color:{color}")
-        for label, color in zip(release.curves, _colors(release), strict=True)
+        for label, color in zip(release.curves, colors, strict=True)
     ]
-    return element("p", *marks)
+    shown = [element("p", *marks), _drawing(release, colors), element("figcaption", caption)]
+    return [
+        element("h2", "Survival curves"),
+        *(element("p", f"{name.strip()}: {text}") for name, text in survival_rows(release)),
+        element("figure", *shown),
+        folded("The curves as numbers", table("", columns, cells.rows)),
+    ]
 
 
-def _colors(release: Release) -> list[str]:
-    return [_COLORS[place % len(_COLORS)] for place in range(len(release.curves))]
-
-
-def curve_points(curve: Curve, values: Sequence[float]) -> list[tuple[float, float]]:
+def curve_points(curve: Curve) -> list[tuple[float, float]]:
     """Return points along a curve that is exponential between its edges."""
     points = []
-    ends = zip(pairwise(curve.time), pairwise(values), strict=True)
+    ends = zip(pairwise(curve.time), pairwise(curve.survival), strict=True)
     for (start, stop), (first, last) in ends:
         for step in range(_STEPS):
             share = step / _STEPS
-            is_plain = first <= 0 or last <= 0
-            value = (
-                first + share * (last - first)
-                if is_plain
-                else math.exp((1 - share) * math.log(first) + share * math.log(last))
-            )
+            value = first + share * (last - first)
+            if first > 0 and last > 0:
+                value = first ** (1 - share) * last**share
             points.append((start + share * (stop - start), value))
-    return [*points, (curve.time[-1], values[-1])]
+    return [*points, (curve.time[-1], curve.survival[-1])]
 
 
-def _drawing(release: Release) -> Markup:
+def _drawing(release: Release, colors: Sequence[str]) -> Markup:
     """Draw bands as light areas, curves as lines and their edges as points."""
-    parts: list[Markup] = []
-    width, height = 1000.0, float(_HEIGHT)
-    horizon = release.horizon or 1.0
+    width, height, horizon = 1000.0, float(_HEIGHT), release.horizon or 1.0
 
-    def place(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-        return [(width * time / horizon, height * (1 - value)) for time, value in points]
+    def path(points: Iterable[tuple[float, float]]) -> str:
+        places = [(width * time / horizon, height * (1 - value)) for time, value in points]
+        return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
 
-    curves = list(zip(release.curves.values(), _colors(release), strict=True))
+    curves = list(zip(release.curves.values(), colors, strict=True))
+    bands, lines = [], []
     for curve, color in curves:
-        upper = place(list(zip(curve.time, curve.high, strict=True)))
-        lower = place(list(zip(curve.time, curve.low, strict=True)))
-        parts.append(
-            element("path", d=_path([*upper, *reversed(lower)]) + "Z", fill=color, opacity=0.15)
-        )
-    for curve, color in curves:
-        line = place(curve_points(curve, curve.survival))
-        parts.append(
-            element("path", d=_path(line), fill="none", stroke=color, stroke_width=2,
-                    vector_effect="non-scaling-stroke")
+        upper = zip(curve.time, curve.high, strict=True)
+        lower = zip(reversed(curve.time), reversed(curve.low), strict=True)
+        band = path([*upper, *lower]) + "Z"
+        bands.append(element("path", d=band, fill=color, opacity=0.15))
+        lines.append(
+            element("path", d=path(curve_points(curve)), fill="none", stroke=color,
+                    stroke_width=2, vector_effect="non-scaling-stroke")
         )  # fmt: skip
-    area = element("svg", *parts, viewBox=f"0 0 {width:g} {height:g}", preserveAspectRatio="none",
-                   x="0", y=str(_TOP), width="100%", height=str(_HEIGHT))  # fmt: skip
+    area = element(
+        "svg", *bands, *lines, viewBox=f"0 0 {width:g} {height:g}", preserveAspectRatio="none",
+        x="0", y=str(_TOP), width="100%", height=str(_HEIGHT),
+    )  # fmt: skip
     dots = [
         element("circle", cx=f"{100 * time / horizon:.2f}%", cy=_TOP + _HEIGHT * (1 - value), r=3.5,
                 fill=color)
@@ -198,7 +180,3 @@ def _drawing(release: Release) -> Markup:
     return element(
         "svg", title, *axis, area, *dots, height=str(floor + 26), role="img", overflow="visible"
     )
-
-
-def _path(points: Sequence[tuple[float, float]]) -> str:
-    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)

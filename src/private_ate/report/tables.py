@@ -22,7 +22,15 @@ from private_ate.report.effects_table import (
     effect_columns,
     shown_effects,
 )
-from private_ate.report.phrasing import assumption, compared_line, headline, pair_text
+from private_ate.report.phrasing import (
+    assumption,
+    compared_line,
+    covered,
+    headline,
+    pair_text,
+    promise_text,
+    unit_of,
+)
 from private_ate.report.to_polars import effects_frame
 
 if TYPE_CHECKING:
@@ -86,31 +94,20 @@ def _unit_text(release: Release) -> str:
     if len(outcomes) > 1:
         named = [f"{one.column} in {one.unit}" for one in outcomes if one.unit]
         return f"Effects on {', '.join(named)}" if named else ""
-    unit = None if release.outcome is None else release.outcome.unit
-    return f"Effects are in {unit}" if unit else ""
+    return f"Effects are in {unit_of(release)}" if unit_of(release) else ""
 
 
 def table_note(release: Release) -> str:
     """Return the line below a table: units, promise, method, and what to know before use."""
-    facts = release.facts
-    covers = facts.interval_covers if release.interval is not None else facts.noise_interval_covers
     parts = [
         f"Units: n = {release.n:,}",
         _unit_text(release),
-        f"Intervals cover {covers}" if covers else "",
+        f"Intervals cover {covered(release)}" if covered(release) else "",
         f"{promise_text(release)} by private-ate {release.version}, method {release.method}",
         assumption(release),
         *release.warnings,
     ]
     return " ".join(f"{part[0].upper()}{part[1:]}." for part in parts if part)
-
-
-def promise_text(release: Release) -> str:
-    """Say in a few words what the numbers of a table or a figure promise."""
-    if not release.is_private:
-        return "Computed WITHOUT a privacy guarantee"
-    cost = f"ε = {float(release.epsilon):g}" + (f", δ = {release.delta:g}" if release.delta else "")
-    return f"Released with differential privacy ({cost}, {release.adjacency})"
 
 
 def markdown_table(release: Release, scope: Scope = "all", *, p_values: bool = False) -> str:
@@ -167,35 +164,33 @@ def word_table(release: Release, scope: Scope = "all", *, p_values: bool = False
     """Return a document with what was compared, the table of effects and the note below it."""
     cells = effect_cells(release, scope, p_values=p_values)
     title = compared_line(release) or headline(release)
-    rows = [_row(cells.head, cells.numbers, is_head=True)]
-    rows += [_row(texts, cells.numbers) for texts in cells.rows]
+    rows = [
+        _row(texts, cells.numbers, is_head=not place)
+        for place, texts in enumerate((cells.head, *cells.rows))
+    ]
     grid = "<w:gridCol/>" * len(cells.head)
-    table = (
+    body = (
+        f"{_paragraph(f'{title[0].upper()}{title[1:]}', bold=True)}"
         f'<w:tbl><w:tblPr><w:tblW w:w="5000" w:type="pct"/>{_BORDERS}</w:tblPr>'
         f"<w:tblGrid>{grid}</w:tblGrid>{''.join(rows)}</w:tbl>"
-    )
-    body = "".join(
-        [
-            _paragraph(f"{title[0].upper()}{title[1:]}", bold=True),
-            table,
-            _paragraph(table_note(release), size=18),
-            _PAGE,
-        ]
+        f"{_paragraph(table_note(release), size=18)}{_PAGE}"
     )
     document = (
         f'{_HEAD}<w:document xmlns:w="{_OPEN}/wordprocessingml/2006/main">'
         f"<w:body>{body}</w:body></w:document>"
     )
-    return _archive(
-        (
+    held = BytesIO()
+    with ZipFile(held, "w", ZIP_DEFLATED) as archive:
+        for name, text in (
             ("[Content_Types].xml", _TYPES),
             ("_rels/.rels", _LINKS),
             ("word/document.xml", document),
-        )
-    )
+        ):  # without a time, so that the bytes do not depend on the clock
+            archive.writestr(ZipInfo(name), text.encode("utf-8"), ZIP_DEFLATED)
+    return held.getvalue()
 
 
-def _row(texts: Iterable[str], numbers: Iterable[bool], *, is_head: bool = False) -> str:
+def _row(texts: Iterable[str], numbers: Iterable[bool], *, is_head: bool) -> str:
     repeated = "<w:trPr><w:tblHeader/></w:trPr>" if is_head else ""
     rule = f"<w:tcBorders><w:bottom {_RULE}/></w:tcBorders>" if is_head else ""
     cells = (
@@ -215,12 +210,3 @@ def _paragraph(text: str, *, bold: bool = False, right: bool = False, size: int 
         f'<w:p><w:pPr><w:spacing w:before="40" w:after="40"/>{side}</w:pPr><w:r><w:rPr>{weight}'
         f'<w:sz w:val="{size}"/></w:rPr><w:t xml:space="preserve">{plain}</w:t></w:r></w:p>'
     )
-
-
-def _archive(parts: Iterable[tuple[str, str]]) -> bytes:
-    """Return parts as an archive whose bytes do not depend on the clock."""
-    held = BytesIO()
-    with ZipFile(held, "w", ZIP_DEFLATED) as archive:
-        for name, text in parts:
-            archive.writestr(ZipInfo(name), text.encode("utf-8"), ZIP_DEFLATED)
-    return held.getvalue()

@@ -95,7 +95,7 @@ def settle_question(question: Question, dataset: Dataset) -> Settled:
         **{name: getattr(question, name) for name in _HANDED_ON}, "options": options,
     }  # fmt: skip
     request = among_arm(Request(**asked), domain.treatment, question.among)
-    method = method_for(question.method, request, domain.treatment.size)
+    method = method_for(question.method, request)
     request = with_deviations(request, question.outcome_sd, domain, method)
     # What the estimate would refuse from the request and the domain alone is refused here.
     refuse_gaps(method, request, domain)

@@ -7,10 +7,9 @@ import polars as pl
 import pytest
 
 from private_ate import Domain, Interval, SchemaError, Treatment, check_data
-from private_ate.checking import overlap as weighing
-from private_ate.checking.findings import ArmsSupport, Support
+from private_ate.checking import arms as weighing
 from private_ate.data.files import read_table
-from private_ate.diagnostics.exact import standardized_differences
+from private_ate.release.public_facts import ArmOverlap, Overlap
 
 ROWS = 1200
 THREE = Treatment("t", arms=("none", "low", "high"))
@@ -129,7 +128,7 @@ def test_doses_are_counted_in_bins_and_unreadable_or_far_ones_are_told(tmp_path)
     assert found(check, "beyond the bins").counts["rows"] == 2
     assert sum(check.arms.counts.values()) == ROWS - 4
     assert check.arms.counts["many"] == doses.count("20") + 1
-    assert isinstance(check.support, ArmsSupport)
+    assert isinstance(check.support.overlap, ArmOverlap)
 
 
 def test_doses_of_a_text_type_are_refused_as_the_estimate_refuses_them():
@@ -145,7 +144,7 @@ def test_two_bins_are_checked_as_treated_and_control():
         frame.filter(pl.col("t") >= 5).height,
         frame.filter(pl.col("t") < 5).height,
     )
-    assert isinstance(check.support, Support)
+    assert isinstance(check.support.overlap, Overlap)
 
 
 def test_rows_that_the_domain_counts_as_an_arm_belong_to_it():
@@ -194,20 +193,30 @@ def test_twenty_arms_are_looked_at_and_the_sentences_stay_short():
     assert "arm 19" in check.to_html()
 
 
-def test_two_arms_through_the_several_arm_functions_are_weighed_as_two():
+def test_two_arms_are_weighed_by_the_inverse_of_their_own_probability():
     frame = study(labels=("a", "b"), shares=(0.6, 0.4), pull=0.1)
     pair = domain(Treatment("t", arms=("a", "b")))
     two = weighing.weigh_arms(read_table(frame), pair, (), None, all_in_arms=True)
+
     encoded = weighing.LocalStudy.encode_public(read_table(frame), pair, None)
-    several = weighing._weigh_several(encoded, pair, ())
-    assert several.effective["b"] == pytest.approx(two.effective_treated, rel=1e-6)
-    assert several.effective["a"] == pytest.approx(two.effective_control, rel=1e-6)
-    assert several.outside == {"b": two.outside_treated, "a": two.outside_control}
-    assert several.balance["x"] == pytest.approx(np.abs(two.balance["x"]), rel=1e-6)
-    column, weights = encoded.covariates[0], np.ones(encoded.size)
-    before, after = weighing._greatest_differences(column, encoded.arm, weights, 2)
-    wanted = standardized_differences(column, encoded.treated, weights)
-    assert (before, after) == pytest.approx(np.abs(wanted))
+    scores = weighing._scores(encoded, weighing.fit_propensity(encoded, 0.01 / ROWS), 1)
+    weights = 1 + np.exp(np.where(encoded.treated, -scores, scores))
+    x = encoded.covariates[0]
+    for label, rows, others in (
+        ("b", encoded.treated, ~encoded.treated), ("a", ~encoded.treated, encoded.treated),
+    ):  # fmt: skip
+        own, theirs = scores[rows], scores[others]
+        effective = weights[rows].sum() ** 2 / (weights[rows] ** 2).sum()
+        assert two.effective[label] == pytest.approx(effective)
+        assert two.outside[label] == ((own < theirs.min()) | (own > theirs.max())).sum()
+    spread = np.sqrt((x[encoded.treated].var() + x[~encoded.treated].var()) / 2)
+    means = [
+        np.average(x[rows], weights=weight[rows])
+        for weight in (np.ones(ROWS), weights)
+        for rows in (encoded.treated, ~encoded.treated)
+    ]
+    wanted = (means[0] - means[1]) / spread, (means[2] - means[3]) / spread
+    assert two.balance["x"] == pytest.approx(wanted)
 
 
 def test_chunks_of_rows_give_the_same_as_all_at_once(tmp_path):

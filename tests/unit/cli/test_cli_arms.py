@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from private_ate import Domain, DomainError, Interval, Treatment
 from private_ate.cli import estimate as estimate_command
 from private_ate.cli.app import app
-from private_ate.cli.arms import ArmFlags
+from private_ate.cli.declared import ARM_FLAGS, declared_arms
 from private_ate.parameters import parameters_of
 
 BASE = Treatment("t")
@@ -75,47 +75,47 @@ def test_words_after_two_dashes_are_no_flags():
 @pytest.mark.parametrize(
     ("base", "given", "wanted"),
     [
-        (FILE, ArmFlags(), FILE),
-        (DOSE, ArmFlags(), DOSE),
-        (FILE, ArmFlags(reference="high"),
+        (FILE, {}, FILE),
+        (DOSE, {}, DOSE),
+        (FILE, {"reference": "high"},
          Treatment("t", arms=("none", "low", "high"), reference="high", other="none")),
-        (FILE, ArmFlags(arms="high,none"), Treatment("t", "none", "high", "none")),
-        (FILE, ArmFlags(treated="high", control="none"), Treatment("t", "high", "none", "none")),
-        (DOSE, ArmFlags(reference="few"),
+        (FILE, {"arms": "high,none"}, Treatment("t", "none", "high", "none")),
+        (FILE, {"treated": "high", "control": "none"}, Treatment("t", "high", "none", "none")),
+        (DOSE, {"reference": "few"},
          Treatment("t", bins=(0, 1, 6, 100), labels=("zero", "few", "many"), reference="few")),
-        (DOSE, ArmFlags(reference="2"),
+        (DOSE, {"reference": "2"},
          Treatment("t", bins=(0, 1, 6, 100), labels=("zero", "few", "many"), reference="many")),
-        (DOSE, ArmFlags(arms="a,b,c"), Treatment("t", arms=("a", "b", "c"))),
-        (BASE, ArmFlags(bins="0,1,2,3", reference="1"), Treatment("t", bins=(0, 1, 2, 3),
+        (DOSE, {"arms": "a,b,c"}, Treatment("t", arms=("a", "b", "c"))),
+        (BASE, {"treatment_bins": "0,1,2,3", "reference": "1"}, Treatment("t", bins=(0, 1, 2, 3),
                                                                   reference=1)),
-        (BASE, ArmFlags(bins="0,1,2", reference="[1, 2]"), Treatment("t", bins=(0, 1, 2),
+        (BASE, {"treatment_bins": "0,1,2", "reference": "[1, 2]"}, Treatment("t", bins=(0, 1, 2),
                                                                      reference="[1, 2]")),
-        (BASE, ArmFlags(reference="0"), BASE),
-        (BASE, ArmFlags(reference="1"), Treatment("t", "0", "1")),
-        (BASE, ArmFlags(treated="yes", control="no"), Treatment("t", "yes", "no")),
+        (BASE, {"reference": "0"}, BASE),
+        (BASE, {"reference": "1"}, Treatment("t", "0", "1")),
+        (BASE, {"treated": "yes", "control": "no"}, Treatment("t", "yes", "no")),
     ],
 )  # fmt: skip
 def test_flags_win_over_the_file_and_leave_what_they_do_not_name(base, given, wanted):
-    assert given.declare(base) == wanted
+    assert declared_arms(dict.fromkeys(ARM_FLAGS) | given, base) == wanted
 
 
 @pytest.mark.parametrize(
     ("base", "given", "message"),
     [
-        (BASE, ArmFlags(arms="a,b", bins="0,1,2"), "keep one of them"),
-        (BASE, ArmFlags(arms="a,b", treated="b"), "keep one of them"),
-        (BASE, ArmFlags(treated="a", reference="b"), "--control is the reference"),
-        (DOSE, ArmFlags(treated="many"), "bins of a dose"),
-        (BASE, ArmFlags(arms="a,,b"), "none of them empty"),
-        (BASE, ArmFlags(bins="0,one"), "edges that rise, not '0,one'"),
-        (BASE, ArmFlags(bins=""), "edges that rise"),
-        (BASE, ArmFlags(bins="0,nan,1"), "finite numbers"),
-        (FILE, ArmFlags(arms="a,b,c"), "'none', is none of the declared"),
+        (BASE, {"arms": "a,b", "treatment_bins": "0,1,2"}, "keep one of them"),
+        (BASE, {"arms": "a,b", "treated": "b"}, "keep one of them"),
+        (BASE, {"treated": "a", "reference": "b"}, "--control is the reference"),
+        (DOSE, {"treated": "many"}, "bins of a dose"),
+        (BASE, {"arms": "a,,b"}, "none of them empty"),
+        (BASE, {"treatment_bins": "0,one"}, "edges that rise, not '0,one'"),
+        (BASE, {"treatment_bins": ""}, "edges that rise"),
+        (BASE, {"treatment_bins": "0,nan,1"}, "finite numbers"),
+        (FILE, {"arms": "a,b,c"}, "'none', is none of the declared"),
     ],
 )
 def test_flags_that_contradict_each_other_or_the_file_are_refused(base, given, message):
     with pytest.raises(ValueError, match=message):
-        given.declare(base)
+        declared_arms(dict.fromkeys(ARM_FLAGS) | given, base)
 
 
 @pytest.mark.parametrize(

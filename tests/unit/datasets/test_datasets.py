@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from private_ate import Categories, estimate_ate
-from private_ate.datasets import acic, files, load, registry, synth
+from private_ate.datasets import load, packaged, registry, synth
 from private_ate.datasets.dataset import Dataset
 from private_ate.errors import ArgumentError, DatasetError
 
@@ -87,7 +87,7 @@ def test_acic_settings_have_their_own_true_effects():
 
 def test_acic_refuses_a_setting_that_does_not_exist():
     with pytest.raises(ArgumentError, match="settings 1 to 10"):
-        acic.load(11)
+        packaged.load_acic(11)
 
 
 def test_coded_letters_leave_58_columns_of_numbers():
@@ -135,7 +135,7 @@ def test_wrong_arms_are_an_error():
 
 
 def test_a_missing_package_is_one_sentence_that_says_make_data():
-    file = files.PackagedFile("no-such-package-here", "1.0", "a/b.csv", "")
+    file = packaged.PackagedFile("no-such-package-here", "1.0", "a/b.csv", "")
 
     with pytest.raises(DatasetError, match=r"no-such-package-here 1\.0.*run `make data`") as caught:
         file.read()
@@ -147,6 +147,6 @@ def test_a_file_that_is_not_the_expected_one_is_refused():
     content = distribution("numpy").locate_file("numpy/__init__.py").read_bytes()
     digest = hashlib.sha256(content).hexdigest()
 
-    assert files.PackagedFile("numpy", "2", "numpy/__init__.py", digest).read() == content
+    assert packaged.PackagedFile("numpy", "2", "numpy/__init__.py", digest).read() == content
     with pytest.raises(DatasetError, match="is not the file of version 2"):
-        files.PackagedFile("numpy", "2", "numpy/__init__.py", digest[::-1]).read()
+        packaged.PackagedFile("numpy", "2", "numpy/__init__.py", digest[::-1]).read()

@@ -3,14 +3,14 @@
 import math
 from dataclasses import replace
 
+import polars as pl
 import pytest
 
-from private_ate.experiments import claims as claims_comparison
-from private_ate.experiments import claims_parameters, figures, findings, markdown
-from private_ate.experiments.catalogue import EXPERIMENTS
-from private_ate.experiments.claims import is_similar, number
-from private_ate.experiments.plans import allocation
-from private_ate.experiments.results import Summary, SummaryRow, Timing, geometric_mean
+from private_ate.experiments import claims, findings
+from private_ate.experiments.catalogue import EXPERIMENTS, allocation
+from private_ate.experiments.claims import is_similar
+from private_ate.experiments.results import Summary, SummaryRow, geometric_mean
+from private_ate.experiments.tables import number
 
 SETS = ("ihdp", "lalonde", "acic", "synth")
 EPSILONS = ("0.5", "1", "3", "4")
@@ -49,12 +49,12 @@ AS_THE_PAPER_SAYS = {
 }  # fmt: skip
 
 
-def verdicts(claims):
-    return {claim.words: claim.verdict for claim in claims}
+def verdicts(found):
+    return {claim.words: claim.verdict for claim in found}
 
 
 def test_a_summary_as_the_paper_describes_it_is_reproduced():
-    found = verdicts(claims_comparison.claims_of_end_to_end(end_to_end(AS_THE_PAPER_SAYS)))
+    found = verdicts(claims.claims_of_end_to_end(end_to_end(AS_THE_PAPER_SAYS)))
 
     beyond = {
         "PrivATE performs similarly for N = 1, 3, 5 and 7.": "not measured",
@@ -79,7 +79,7 @@ def test_a_summary_as_the_paper_describes_it_is_reproduced():
     ],
 )
 def test_other_numbers_are_not_reproduced(change, words):
-    found = verdicts(claims_comparison.claims_of_end_to_end(end_to_end(AS_THE_PAPER_SAYS | change)))
+    found = verdicts(claims.claims_of_end_to_end(end_to_end(AS_THE_PAPER_SAYS | change)))
 
     assert [verdict for said, verdict in found.items() if said.startswith(words)] == [
         "not reproduced"
@@ -92,14 +92,14 @@ def test_an_error_that_rises_with_the_budget_is_named():
         dataset=("synth",), method=("published-sample",), epsilon=EPSILONS,
     )  # fmt: skip
 
-    claim = claims_comparison.claims_of_end_to_end(rising)[0]
+    claim = claims.claims_of_end_to_end(rising)[0]
 
     assert claim.verdict == "not reproduced"
     assert "PrivATE (sample) on Synth" in claim.measured
 
 
 def test_what_was_not_run_is_not_judged():
-    found = claims_comparison.claims_of_end_to_end(end_to_end({"published-label": 0.1}))
+    found = claims.claims_of_end_to_end(end_to_end({"published-label": 0.1}))
 
     assert {claim.words: claim.verdict for claim in found}[
         "IPW-PP performs poorest on most data sets."
@@ -109,7 +109,7 @@ def test_what_was_not_run_is_not_judged():
 def test_our_methods_are_compared_with_the_published_ones_where_they_ran():
     scales = {"published-label": 0.4, "calibrated-track": 0.2}
 
-    claim = claims_comparison.claims_of_end_to_end(end_to_end(scales))[-1]
+    claim = claims.claims_of_end_to_end(end_to_end(scales))[-1]
 
     assert claim.verdict == "measured"
     assert claim.words == "How does ours track (label) compare with PrivATE (label)?"
@@ -125,7 +125,7 @@ def test_neighbours_matter_when_errors_differ_a_lot():
         error, dataset=("synth",), method=("published-label", "published-sample"),
         epsilon=EPSILONS, neighbors=(1, 5),
     )  # fmt: skip
-    found = claims_comparison.claims_of_end_to_end(summary)
+    found = claims.claims_of_end_to_end(summary)
 
     assert found[-1].verdict == "not reproduced"
     assert "5.00" in found[-1].measured
@@ -145,7 +145,7 @@ def test_limits_as_the_paper_describes_them_are_reproduced():
             return 0.3 / float(at["epsilon"])
         return 0.3 / limit + 0.02 * limit / float(at["epsilon"]) ** 2
 
-    found = verdicts(claims_parameters.claims_of_limit_label(limits(error)))
+    found = verdicts(claims.claims_of_limit(limits(error), "label"))
 
     assert set(found.values()) == {"reproduced"}
 
@@ -154,7 +154,7 @@ def test_a_limit_that_always_wins_and_an_adaptive_one_that_fails_are_not_reprodu
     def error(at):
         return {"": 5.0, "k=1": 0.1, "k=10": 1.0, "k=50": 2.0}[at["parameters"]]
 
-    found = claims_parameters.claims_of_limit_label(limits(error))
+    found = claims.claims_of_limit(limits(error), "label")
 
     assert {claim.verdict for claim in found} == {"not reproduced"}
     assert "of 16 settings: k=1 in 16" in found[0].measured
@@ -162,8 +162,8 @@ def test_a_limit_that_always_wins_and_an_adaptive_one_that_fails_are_not_reprodu
 
 def test_large_limits_at_sample_level_are_compared_with_small_ones():
     worse, same = (
-        claims_parameters.claims_of_limit_sample(
-            limits(lambda at, s=s: s if at["parameters"] == "k=50" else 1.0)
+        claims.claims_of_limit(
+            limits(lambda at, s=s: s if at["parameters"] == "k=50" else 1.0), "sample"
         )[0].verdict
         for s in (3.0, 1.0)
     )
@@ -178,18 +178,22 @@ def coefficients(name, error, values=(0.0001, 0.001, 0.01, 0.1, 1.0)):
     )  # fmt: skip
 
 
+def coefficient_claims(name, summary):
+    return claims.claims_of_coefficient(summary, name, {"c": 0.01, "h": 0.001}[name])
+
+
 def test_a_coefficient_with_its_optimum_near_the_default_is_reproduced():
     def valley(value, epsilon):
         return 0.1 + (math.log10(value) + 2 + (1.0 if epsilon == "4" else 0)) ** 2 / 30
 
-    found = verdicts(claims_parameters.claims_of_coefficient_c(coefficients("c", valley)))
+    found = verdicts(coefficient_claims("c", coefficients("c", valley)))
 
     assert set(found.values()) == {"reproduced"}
 
 
 def test_a_coefficient_that_does_not_matter_or_is_best_elsewhere_is_not_reproduced():
-    flat = claims_parameters.claims_of_coefficient_c(coefficients("c", lambda *_: 0.1))
-    far = claims_parameters.claims_of_coefficient_c(coefficients("c", lambda value, _: 1 / value))
+    flat = coefficient_claims("c", coefficients("c", lambda *_: 0.1))
+    far = coefficient_claims("c", coefficients("c", lambda value, _: 1 / value))
 
     assert flat[0].verdict == "not reproduced"
     assert far[-1].verdict == "not reproduced"
@@ -201,7 +205,7 @@ def test_optima_that_differ_by_chance_alone_are_no_finding():
         place = round(10 * float(epsilon) + 3 * math.log10(value))
         return 0.1 + 0.001 * (place % 7 - 3)  # less than a standard error
 
-    claim = claims_parameters.claims_of_coefficient_h(coefficients("h", nearly_flat))[1]
+    claim = coefficient_claims("h", coefficients("h", nearly_flat))[1]
 
     assert claim.verdict == "not reproduced"
     assert "nowhere clearly worse" in claim.measured
@@ -209,8 +213,7 @@ def test_optima_that_differ_by_chance_alone_are_no_finding():
 
 def test_the_trend_along_h_has_a_sign():
     up, down = (
-        claims_parameters.claims_of_coefficient_h(coefficients("h", lambda v, _, s=s: v**s))[0]
-        for s in (1, -1)
+        coefficient_claims("h", coefficients("h", lambda v, _, s=s: v**s))[0] for s in (1, -1)
     )
 
     assert (up.verdict, down.verdict) == ("reproduced", "not reproduced")
@@ -228,9 +231,9 @@ def allocations(error):
 
 def test_a_starved_second_phase_is_recognised():
     falls, rises = (
-        claims_parameters.claims_of_allocation(
-            allocations(lambda text, s=s: float(text.split("/")[2]) ** s)
-        )[0]
+        claims.claims_of_allocation(allocations(lambda text, s=s: float(text.split("/")[2]) ** s))[
+            0
+        ]
         for s in (-1, 1)
     )
 
@@ -269,7 +272,7 @@ def test_ten_per_cent_against_the_truth_leaves_out_sets_without_one():
     known = replace(BASE, dataset="synth", error_against_truth_mean=0.05)
     unknown = replace(BASE, dataset="lalonde", error_against_truth_mean=math.nan)
 
-    table = markdown.table_of_ten_percent(Summary((known, unknown)), findings.against_truth)
+    table = findings.table_of_ten_percent(Summary((known, unknown)), findings.against_truth)
 
     assert "Synth" in table
     assert "Lalonde" not in table
@@ -285,10 +288,12 @@ def test_the_closest_to_the_truth_is_named_with_matching_beside_it():
 
 def test_times_are_compared_with_a_second_and_with_the_paper():
     def timing(seconds, method="published-label"):
-        return Timing("ihdp", 0, method, "1", 5, "", 0, seconds, None)
+        known = {"dataset": "ihdp", "method": method, "seconds": seconds}
+        return pl.DataFrame(known | {"peak_megabytes": 1.0})
 
-    fast, slow = (findings.claims_of_timings([timing(seconds)])[0] for seconds in (0.1, 3.0))
-    ratio = findings.claims_of_timings([timing(0.1, "published-sample"), timing(50.0, "aim")])[2]
+    fast, slow = (findings.claims_of_timings(timing(seconds))[0] for seconds in (0.1, 3.0))
+    both = pl.concat([timing(0.1, "published-sample"), timing(50.0, "aim")])
+    ratio = findings.claims_of_timings(both)[2]
 
     assert (fast.verdict, slow.verdict) == ("reproduced", "not reproduced")
     assert "(paper 0.06 s)" in fast.measured
@@ -335,9 +340,9 @@ def test_every_layout_is_drawn_with_its_axes_named(name, tmp_path):
     text = path.with_suffix(".svg").read_text(encoding="utf-8")
     assert path.with_suffix(".png").stat().st_size > 5_000
     assert "error" in text or "share of ε₂" in text
-    for table in EXPERIMENTS[name].tables:
-        assert table.write(DRAWINGS[name], []).startswith("| ")
-    assert EXPERIMENTS[name].claims(DRAWINGS[name], [])
+    for _, write in EXPERIMENTS[name].tables:
+        assert write(DRAWINGS[name], pl.DataFrame()).startswith("| ")
+    assert EXPERIMENTS[name].claims(DRAWINGS[name], pl.DataFrame())
 
 
 def test_other_numbers_of_neighbours_get_a_figure_of_their_own(tmp_path):
@@ -346,7 +351,7 @@ def test_other_numbers_of_neighbours_get_a_figure_of_their_own(tmp_path):
         neighbors=(5, 1, 3), dataset=("synth",), epsilon=EPSILONS,
     )  # fmt: skip
 
-    paths = figures.draw_by_method(summary, tmp_path)
+    paths = EXPERIMENTS["end-to-end"].draw(summary, tmp_path)
 
     assert [path.name for path in paths] == ["figure", "figure-appendix"]
     assert "N = 3" in paths[1].with_suffix(".svg").read_text(encoding="utf-8")

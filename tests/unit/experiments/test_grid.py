@@ -5,23 +5,34 @@ from dataclasses import replace
 import pytest
 
 from private_ate.experiments.arms import ALL_ARMS, ARM_STYLES, ARMS, missing_arms, runnable_arms
-from private_ate.experiments.chunks import Cell, Chunk, chunks_of
+from private_ate.experiments.runner import Cell, Chunk, chunks_of
 
 CELL = Cell("synth", "published-label", "1", repetitions=25)
 
 
-def test_chunks_cover_every_repetition_once():
-    chunks = list(chunks_of("end-to-end", [CELL], seed=1))
+def only_chunk(cell=CELL, experiment="end-to-end", seed=1):
+    return Chunk(experiment, ((cell, 0),), seed)
 
-    repetitions = [r for chunk in chunks for r in range(chunk.first, chunk.first + chunk.count)]
-    assert repetitions == list(range(25))
+
+def seed_of(chunk, repetition=0):
+    return chunk.seed_of(chunk.cell, repetition)
+
+
+def test_chunks_cover_every_repetition_once():
+    cells = [CELL, replace(CELL, epsilon="2"), replace(CELL, arm="blocks", repetitions=1)]
+    chunks = list(chunks_of("end-to-end", cells, seed=1))
+
+    releases = [release for chunk in chunks for release in chunk.releases]
+    assert releases == [(cell, number) for cell in cells for number in range(cell.repetitions)]
+    assert all(len({cell.curve for cell, _ in chunk.releases}) == 1 for chunk in chunks)
+    assert max(len(chunk.releases) for chunk in chunks) == 10
 
 
 def test_a_seed_does_not_depend_on_how_often_a_cell_is_repeated_or_cut():
-    few = Chunk("end-to-end", replace(CELL, repetitions=3), first=0, count=3, seed=1)
-    many = Chunk("end-to-end", CELL, first=0, count=10, seed=1)
+    chunk = only_chunk()
 
-    assert few.seed_of(2) == many.seed_of(2)
+    for other in (replace(CELL, repetitions=3), replace(CELL, isolated=True)):
+        assert chunk.seed_of(other, 2) == chunk.seed_of(CELL, 2)
 
 
 @pytest.mark.parametrize(
@@ -30,21 +41,20 @@ def test_a_seed_does_not_depend_on_how_often_a_cell_is_repeated_or_cut():
      {"neighbors": 3}, {"parameters": (("k", 1),)}],
 )  # fmt: skip
 def test_a_seed_depends_on_everything_about_the_cell(change):
-    one = Chunk("end-to-end", CELL, first=0, count=10, seed=1)
-    other = replace(one, cell=replace(CELL, **change))
+    one, other = only_chunk(), only_chunk(replace(CELL, **change))
 
-    assert one.seed_of(0) != other.seed_of(0)
+    assert seed_of(one) != seed_of(other)
     assert one.name != other.name
 
 
 def test_a_seed_depends_on_experiment_repetition_and_base_seed():
-    one = Chunk("end-to-end", CELL, first=0, count=10, seed=1)
+    one = only_chunk()
 
     seeds = {
-        one.seed_of(0),
-        one.seed_of(1),
-        replace(one, seed=2).seed_of(0),
-        replace(one, experiment="limit-label").seed_of(0),
+        seed_of(one),
+        seed_of(one, 1),
+        seed_of(only_chunk(seed=2)),
+        seed_of(only_chunk(experiment="limit-label")),
     }
     assert len(seeds) == 4
     assert all(0 <= seed < 2**63 for seed in seeds)

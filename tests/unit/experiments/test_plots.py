@@ -5,7 +5,7 @@ import re
 import pytest
 
 from private_ate.experiments.arms import ARM_STYLES
-from private_ate.experiments.plots import Axis, Curve, Panel, draw_curves
+from private_ate.experiments.figures import Axis, Curve, Panel, draw_curves
 
 pytest.importorskip("matplotlib", reason="PLOTS WERE NOT DRAWN: install the extra plots")
 

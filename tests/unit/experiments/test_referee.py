@@ -1,223 +1,116 @@
-"""The referee: families whose truth is what it says, fair pairs, and verdicts that can be lost."""
+"""The referee: fair pairs, verdicts that can be lost, and coverage beside boosted AIPW."""
 
 import csv
 import json
-import math
 from dataclasses import asdict, replace
 from statistics import fmean
 
-import numpy as np
+import polars as pl
 import pytest
 
 from private_ate.errors import ArgumentError
-from private_ate.experiments.arms import ALL_ARMS, arm_named
+from private_ate.experiments import referee, referee_page, runner
+from private_ate.experiments.arms import ALL_ARMS, ARMS, arm_named
 from private_ate.experiments.catalogue import EXPERIMENTS
 from private_ate.experiments.execution import RunSettings, run_experiment
-from private_ate.experiments.referee import draws, page, tables
-from private_ate.experiments.referee import run as referee_run
-from private_ate.experiments.referee.draws import Draw, Outing, read_draws, run_tasks
-from private_ate.experiments.referee.families import (
-    FAMILIES,
-    SETTINGS,
-    Setting,
-    generate_study,
-    setting_named,
-)
-from private_ate.experiments.referee.outcomes import OUTCOME_BOUNDS, draw_outcome, mean_outcome
-from private_ate.experiments.referee.plan import FULL, LEAST_DRAWS, QUICK, Extent
-from private_ate.experiments.referee.verdicts import (
-    cells_of,
+from private_ate.experiments.families import SETTINGS
+from private_ate.experiments.referee import (
+    LEAST_DRAWS,
+    Audited,
     counts,
     default_arm,
     explain_loss,
-    lost_to,
-    verdict_of,
+    judge_cells,
 )
+from private_ate.experiments.references import open_source
+from private_ate.experiments.runner import Cell, Scale, ask, chunks_of, offers_interval
 from private_ate.methods.registry import METHODS
 
-LINEAR, TRIAL = SETTINGS[0], setting_named("trial-n1000-d20-t0.5-uniform")
-FEW = tuple(
-    map(arm_named, ("published-label", "calibrated-balance", "difference-in-means", "blocks"))
-)
-SMALL = Extent(
-    {1000: LEAST_DRAWS}, slow_size=0, slow_draws=0, epsilons=("1", "4"), audit_runs=20,
-    settings=(LINEAR, TRIAL), arms=FEW,
-)  # fmt: skip
+LINEAR, TRIAL, THREE = "linear-n1000-d20", "trial-n1000-d20", "three-arms-n1000-d5"
+FEW = ("published-label", "calibrated-balance", "difference-in-means", "blocks")
+FULL, QUICK = (Scale(quick=quick, datasets=(), arms=ARMS) for quick in (False, True))
 
 
-def draws_of(errors, setting=LINEAR, truth=2.0, interval=None):
-    """Draws in which each arm misses the truth by the errors given, draw by draw."""
-    count = max(map(len, errors.values()))
-    return [
-        Draw(
-            setting.name, place, truth, 3.0, 2.0,
-            tuple(
-                Outing(arm, "1", 0, None if gap is None else truth + gap, interval, 0.1)
-                for arm, gaps in errors.items()
-                for gap in gaps[place : place + 1]
-            ),
-        )
-        for place in range(count)
+def rows_of(errors, setting=LINEAR, truth=2.0, interval=None):
+    """Releases in which each arm misses the truth by the errors given, draw by draw."""
+    rows = [
+        {
+            "dataset": setting, "level": arm_named(arm).level, "epsilon": "1", "method": arm,
+            "draw": draw, "error_against_truth": None if gap is None else abs(gap) / truth,
+            "signed_error": None if gap is None else gap / truth,
+            "toward_plain": None if gap is None else gap / truth, "plain": 0.5,
+            "covered": None if interval is None else float(interval[0] <= truth <= interval[1]),
+            "width": None if interval is None else (interval[1] - interval[0]) / truth,
+            "cpu": 0.1, "aipw_against_truth": 0.0, "boosted_against_truth": 0.1,
+            "boosted_covered": 1.0, "boosted_width": 0.3, "isolated": False,
+            "peak_megabytes": None,
+        }
+        for arm, gaps in errors.items()
+        for draw, gap in enumerate(gaps)
     ]  # fmt: skip
+    return pl.DataFrame(rows, infer_schema_length=None).with_columns(
+        pl.col("covered", "width", "peak_megabytes").cast(pl.Float64)
+    )
 
 
-def only_cell(errors, level="sample"):
-    (cell,) = (cell for cell in cells_of(draws_of(errors)) if cell.level == level)
+def only_cell(errors, **more):
+    (cell,) = judge_cells(rows_of(errors, **more))
     return cell
 
 
-@pytest.mark.parametrize("law", OUTCOME_BOUNDS)
-@pytest.mark.parametrize("arm", [0, 1])
-def test_expected_outcomes_are_the_means_of_drawn_ones(law, arm):
-    rng = np.random.default_rng(5)
-    index = np.repeat([-3.0, -0.7, 0.4, 2.1], 400_000)
-    effects = np.repeat([0.3, 1.0, 1.8, 1.0], 400_000)
-    drawn = draw_outcome(law, index, np.full(index.size, arm == 1), effects, rng)
-    low, high = OUTCOME_BOUNDS[law]
-
-    found = drawn.reshape(4, -1)
-    expected = mean_outcome(law, index, arm, effects).reshape(4, -1)[:, 0]
-
-    errors = found.std(axis=1) / np.sqrt(found.shape[1])
-    np.testing.assert_array_less(np.abs(found.mean(axis=1) - expected), 4.5 * errors)
-    assert low <= drawn.min() <= drawn.max() <= high
+def only_standing(arm, gaps):
+    (one,) = only_cell({arm: gaps}).standings
+    return one
 
 
-def test_a_uniform_outcome_is_never_clipped():
-    ends = [
-        mean_outcome("uniform", np.array([index]), arm, np.array([2.0]))[0]
-        for index, arm in ((-9.0, 0), (9.0, 1))
-    ]
+def test_all_methods_see_the_same_studies_at_all_budgets():
+    cells = [cell for cell in referee.plan(FULL) if not cell.isolated]
+    seen = {}
+    for cell in cells:
+        seen.setdefault((cell.dataset, cell.draw), set()).add((cell.arm, cell.epsilon))
 
-    assert ends[0] - 0.75 > 0
-    assert ends[1] + 0.75 < 10
-
-
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
-def test_a_study_has_the_size_shares_and_bounds_of_its_setting(setting):
-    small = replace(setting, size=4000)
-    dataset = generate_study(small, 0)
-    outcome = dataset.frame["y"].to_numpy()
-
-    chance = math.sqrt(small.share * (1 - small.share) / small.size)
-    assert dataset.treated / small.size == pytest.approx(small.share, abs=5 * chance)
-    assert len(dataset.domain.covariates) == small.dimension
-    for name, kind in dataset.domain.covariates.items():
-        column = dataset.frame[name]
-        assert kind.low <= column.min() <= column.max() <= kind.high
-    assert dataset.domain.bounds.low <= outcome.min() <= outcome.max() <= dataset.domain.bounds.high
-    assert dataset.true_effect > 0
+    assert {cell.epsilon for cell in cells} == {"0.5", "1", "2", "4"}
+    assert {arm_named(cell.arm).method for cell in cells} == set(METHODS)
+    fast = {(arm.label, epsilon) for arm in ALL_ARMS if not arm.slow
+            for epsilon in ("0.5", "1", "2", "4")}  # fmt: skip
+    assert all(fast <= found for (name, _), found in seen.items() if name != THREE
+               and not name.startswith("three"))  # fmt: skip
+    assert len({cell.draw for cell in cells if cell.dataset == LINEAR}) == 100
 
 
-def test_the_truth_is_what_randomising_the_same_units_would_show():
-    setting = Setting("any", "none", 400_000, 5, outcome="zeros")
-    dataset = generate_study(setting, 3)
-    treated, outcome = dataset.frame["t"].to_numpy() == 1, dataset.frame["y"].to_numpy()
+def test_methods_for_two_arms_sit_out_studies_of_three():
+    arms = {cell.arm for cell in referee.plan(FULL) if cell.dataset == THREE}
 
-    gap = outcome[treated].mean() - outcome[~treated].mean()
-
-    assert gap == pytest.approx(dataset.true_effect, abs=4.5 * 2 * outcome.std() / 400_000**0.5)
+    assert arms >= {"calibrated-balance", "blocks", "published-label", "published-sample"}
+    assert not {"ipw", "difference-in-means", "aim"} & arms
 
 
-def test_effects_that_vary_with_the_score_average_to_the_fixed_one():
-    setting = Setting("any", size=40_000, dimension=5, varying=True)
-    fixed = replace(setting, varying=False)
+def test_studies_of_another_base_seed_are_new():
+    first, second = (
+        {cell.draw for cell in referee.plan(replace(QUICK, seed=seed))} for seed in (1, 2)
+    )
 
-    studies = [generate_study(one, 1) for one in (setting, fixed)]
-
-    assert studies[0].true_effect == pytest.approx(0.6, abs=0.01)
-    assert studies[0].true_effect != studies[1].true_effect
-    assert studies[1].true_effect == pytest.approx(0.6, abs=1e-9)
-
-
-def test_confounding_misleads_a_plain_difference_and_a_trial_does_not():
-    kinds = ("linear", "nonlinear", "rules", "tree2", "tree3", "count", "threefold", "classes")
-    confounded = [Setting("any", kind) for kind in kinds]
-    confounded += [Setting("any", opposite=True), Setting("any", overlap="poor")]
-    for setting, misses in (*((one, True) for one in confounded), (TRIAL, False)):
-        dataset = generate_study(replace(setting, size=20_000), 2)
-        treated = dataset.frame["t"].to_numpy() == 1
-        outcome = dataset.frame["y"].to_numpy()
-        gap = outcome[treated].mean() - outcome[~treated].mean()
-        assert (abs(gap / dataset.true_effect - 1) > 0.3) == misses
-
-
-def test_opposite_confounding_hides_the_effect():
-    gaps = []
-    for opposite in (False, True):
-        frame = generate_study(Setting("any", size=20_000, opposite=opposite), 2).frame
-        treated, outcome = frame["t"].to_numpy() == 1, frame["y"].to_numpy()
-        gaps.append(outcome[treated].mean() - outcome[~treated].mean())
-
-    assert gaps[0] > 0.6 + 0.2
-    assert gaps[1] < 0.6 - 0.2
-
-
-def test_nobody_is_treated_in_a_closed_stratum_of_a_fifth():
-    frame = generate_study(Setting("any", size=20_000, overlap="never"), 2).frame
-    closed = frame["x1"].to_numpy() > 0.8
-
-    assert closed.mean() == pytest.approx(0.2, abs=0.02)
-    assert frame["t"].to_numpy()[closed].sum() == 0
-    assert frame["t"].to_numpy().mean() == pytest.approx(0.5, abs=0.02)
-
-
-def test_wide_bounds_change_the_declaration_alone():
-    narrow, wide = (generate_study(Setting("any", size=500, wider=wider), 2) for wider in (1, 20))
-
-    assert (wide.domain.bounds.low, wide.domain.bounds.high) == (-95.0, 105.0)
-    assert narrow.domain.bounds.width == 10.0
-    assert wide.frame["y"].max() < 10.0
-
-
-def test_a_study_is_decided_by_its_setting_draw_and_seed():
-    first, again = (generate_study(LINEAR, 1, 7) for _ in range(2))
-
-    assert first.frame.equals(again.frame)
-    for other in (generate_study(LINEAR, 2, 7), generate_study(LINEAR, 1, 8)):
-        assert not first.frame["x1"].equals(other.frame["x1"])
-
-
-def test_settings_have_names_of_their_own_and_impossible_ones_are_refused():
-    assert len({setting.name for setting in SETTINGS}) == len(SETTINGS)
-    assert sum(map(len, FAMILIES.values())) == len(SETTINGS)
-    with pytest.raises(ArgumentError, match="share"):
-        Setting("any", share=1.0)
-
-
-def test_the_design_covers_what_it_promises():
-    for confounding in ("linear", "nonlinear", "rules"):
-        chosen = [setting for setting in SETTINGS if setting.confounding == confounding]
-        assert {setting.size for setting in chosen} == {1000, 10_000, 100_000}
-    assert {setting.dimension for setting in SETTINGS} == {5, 20, 60}
-    assert {setting.share for setting in SETTINGS} == {0.5, 0.1, 0.02}
-    assert {setting.outcome for setting in SETTINGS} == set(OUTCOME_BOUNDS)
-    assert FULL.epsilons == ("0.5", "1", "2", "4")
-    assert {arm.method for arm in FULL.arms} == set(METHODS)
-    assert {arm.options for arm in FULL.arms if arm.method == "ipw"} == {(), (("split", False),)}
+    assert not first & second
 
 
 def test_a_run_that_is_cut_has_the_draws_of_a_verdict_first():
-    tasks = FULL.tasks()
-    small = [setting for setting in SETTINGS if setting.size <= 10_000]
-    first, then = tasks[: LEAST_DRAWS * len(small)], tasks[: LEAST_DRAWS * len(SETTINGS)]
+    studies = {(cell.dataset, cell.draw): referee.stage(cell) for cell in referee.plan(FULL)
+               if cell.arm == "blocks"}  # fmt: skip
+    order = sorted(studies, key=studies.__getitem__)
+    small = {name for name, setting in SETTINGS.items() if setting.size <= 10_000}
+    first, then = order[: LEAST_DRAWS * len(small)], order[: LEAST_DRAWS * len(SETTINGS)]
 
-    assert {task.setting for task in first} == set(small)
-    assert {(task.setting, task.draw) for task in then} == {
-        (setting, draw) for setting in SETTINGS for draw in range(LEAST_DRAWS)
-    }
-    assert not any(arm.slow for task in then for arm in task.arms)
+    assert {name for name, _ in first} == small
+    assert all(sum(one == name for one, _ in then) == LEAST_DRAWS for name in SETTINGS)
 
 
-def test_slow_arms_see_a_few_small_studies_which_are_counted_once():
-    slow = [task for task in FULL.tasks() if any(arm.slow for arm in task.arms)]
+def test_slow_arms_come_last_and_see_a_few_small_studies():
+    slow = [cell for cell in referee.plan(FULL) if arm_named(cell.arm).slow and not cell.isolated]
 
-    assert {(task.setting.size, task.draw) for task in slow} == {
-        (size, draw) for size in (300, 700, 1000) for draw in range(5)
-    }
-    assert len({task.name for task in FULL.studies}) == len(FULL.studies)
-    assert {task.name for task in FULL.studies} == {task.name for task in FULL.tasks()}
-    assert not any(arm.slow for task in QUICK.tasks() for arm in task.arms)
+    assert {referee.stage(cell)[0] for cell in slow} == {2}
+    assert {SETTINGS[cell.dataset].size for cell in slow} == {300, 700, 1000}
+    assert len({cell.draw for cell in slow}) == 5
+    assert not any(arm_named(cell.arm).slow for cell in referee.plan(QUICK))
 
 
 def test_the_default_wins_ties_or_is_beaten_by_paired_draws():
@@ -226,11 +119,11 @@ def test_the_default_wins_ties_or_is_beaten_by_paired_draws():
     tie = only_cell({"blocks": ours, "ipw": [0.3, 0.7, 0.3, 0.8, 0.2, 0.6]})
     beaten = only_cell({"blocks": ours, "ipw": [gap - 0.1 for gap in ours]})
 
-    assert [verdict_of(cell) for cell in (best, tie, beaten)] == ["best", "tie", "beaten"]
-    assert tie.winner.arm == "ipw"
-    assert lost_to(tie) is None
-    assert lost_to(beaten).arm == "ipw"
-    assert beaten.winner.arm == "ipw"
+    assert [cell.verdict for cell in (best, tie, beaten)] == ["best", "tie", "beaten"]
+    assert tie.winner["method"] == "ipw"
+    assert tie.ahead is None
+    assert beaten.ahead["method"] == "ipw"
+    assert beaten.winner["method"] == "ipw"
     assert counts([best, tie, beaten, beaten])["beaten"] == 2
 
 
@@ -238,9 +131,9 @@ def test_a_smaller_mean_that_is_noise_hides_nobody_who_is_surely_ahead():
     ours = [1.0, 1.1, 0.9, 1.0, 1.1, 0.9]
     cell = only_cell({"blocks": ours, "ipw": [0.0, 0.0, 4.0, 0.0, 0.0, 0.0], "grouped": [0.9] * 6})
 
-    assert cell.winner.arm == "ipw"
-    assert verdict_of(cell) == "beaten"
-    assert lost_to(cell).arm == "grouped"
+    assert cell.winner["method"] == "ipw"
+    assert cell.verdict == "beaten"
+    assert cell.ahead["method"] == "grouped"
 
 
 def test_verdicts_need_draws_and_refusals_lose():
@@ -248,33 +141,29 @@ def test_verdicts_need_draws_and_refusals_lose():
     short_rival = only_cell({"blocks": [1.0] * 6, "ipw": [0.0] * 4})
     refused = only_cell({"blocks": [None, *[0.1] * 6], "ipw": [1.0] * 7})
 
-    assert verdict_of(few) == "too few draws"
-    assert verdict_of(short_rival) == "tie"
-    assert verdict_of(refused) == "beaten"
-    assert "refused in 1" in explain_loss(refused.default, lost_to(refused))
+    assert few.verdict == "too few draws"
+    assert short_rival.verdict == "tie"
+    assert refused.verdict == "beaten"
+    assert "refused in 1" in explain_loss(refused.default, refused.ahead)
 
 
 def test_errors_bias_and_intervals_are_relative_to_the_truth():
-    draws = draws_of({"blocks": [0.5, -1.5]}, interval=(1.0, 2.4))
-    (cell,) = cells_of(draws)
+    ours = only_cell({"blocks": [0.5, -1.5]}, interval=(1.0, 2.4)).default
 
-    assert cell.default.mean == pytest.approx(0.5)
-    assert cell.default.bias == pytest.approx(-0.25)
-    assert cell.default.coverage == 1.0
-    assert cell.default.width == pytest.approx(0.7)
-    assert (cell.plain, cell.adjusted) == (0.5, 0.0)
-    missed = cells_of(draws_of({"blocks": [0.5]}, truth=2.5, interval=(1.0, 2.4)))[0]
-    assert missed.default.coverage == 0.0
+    assert ours["error"] == pytest.approx(0.5)
+    assert ours["bias"] == pytest.approx(-0.25)
+    assert ours["coverage"] == 1.0
+    assert ours["width"] == pytest.approx(0.7)
+    assert ours["bias_left"] == pytest.approx(-0.5)  # −0.25 where the plain difference has 0.5
+    missed = only_cell({"blocks": [0.5]}, truth=2.5, interval=(1.0, 2.4)).default
+    assert missed["coverage"] == 0.0
 
 
 def test_reasons_tell_silence_bias_and_spread_apart():
-    def standing(arm, gaps):
-        return next(one for one in only_cell({arm: gaps}).standings)
-
-    loud = standing("blocks", [-3.0, 3.0, -2.0, 2.0, 2.5])
-    biased = standing("blocks", [1.0, 1.1, 0.9, 1.0, 1.05])
-    silent = standing("aim", [-2.0, -1.9, -2.0, -1.9, -2.0])
-    good = standing("ipw", [0.1, -0.1, 0.0, 0.1, 0.0])
+    loud = only_standing("blocks", [-3.0, 3.0, -2.0, 2.0, 2.5])
+    biased = only_standing("blocks", [1.0, 1.1, 0.9, 1.0, 1.05])
+    silent = only_standing("aim", [-2.0, -1.9, -2.0, -1.9, -2.0])
+    good = only_standing("ipw", [0.1, -0.1, 0.0, 0.1, 0.0])
 
     assert "near zero" in explain_loss(loud, silent)
     assert "one side" in explain_loss(biased, good)
@@ -286,44 +175,88 @@ def test_defaults_are_what_auto_chooses():
     assert default_arm("sample").label == "blocks"
 
 
+def small_plan(scale):
+    return [
+        replace(cell, epsilon=epsilon)
+        for cell in referee.plan(replace(scale, quick=False))
+        if cell.dataset in (LINEAR, THREE) and cell.arm in FEW and not cell.isolated
+        and cell.draw % 100_000 < LEAST_DRAWS and cell.epsilon == "1"
+        for epsilon in ("1", "4")
+    ]  # fmt: skip
+
+
+def audit(folder, _):
+    folder.mkdir()
+    one = Audited("blocks", "1", "ε = 1, δ = 1e-06", 0.5, 20, passed=True)
+    (folder / "blocks-1.json").write_text(json.dumps(asdict(one)), encoding="utf-8")
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    """The draws of a small run that nobody disturbed."""
-    folder = tmp_path_factory.mktemp("referee")
-    run_tasks(SMALL.tasks(), folder / ".draws", epsilons=SMALL.epsilons, seed=1)
-    return folder
+    """A small run: its folder, its claims and its figures."""
+    experiment = replace(EXPERIMENTS["referee"], plan=small_plan, audit=audit)
+    return run_experiment(experiment, tmp_path_factory.mktemp("referee"), RunSettings(quick=True))
 
 
-def keep(folder, found):
-    folder.mkdir()
-    for name, one in found.items():
-        (folder / f"{name}.json").write_text(json.dumps(asdict(one)), encoding="utf-8")
+def read_rows(path):
+    with path.open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
 
 
-def without_times(draws):
-    return [
-        replace(draw, outings=tuple(replace(one, cpu=0.0) for one in draw.outings))
-        for draw in draws
+def test_a_small_referee_leaves_a_page_with_every_part(finished):
+    text = (finished.folder / "page.md").read_text(encoding="utf-8")
+
+    assert [path.name for path in finished.figures] == [
+        "figure-overview", "figure-linear-confounding", "figure-three-arms",
+    ]  # fmt: skip
+    for path in finished.figures:
+        assert path.with_suffix(".svg").exists()
+        assert f"]({path.name}.svg)" in text
+    for claim in finished.claims:
+        assert claim.measured in text
+    for part in (
+        "Intervals, and the bias that is left",
+        "boosted AIPW, no privacy",
+        "| ours (sample) | (ε, δ), δ = 1e-06 | ≥ 0.50 (20) |",
+        "pull request",
+        "three arms, n = 1000",
+    ):
+        assert part in text
+
+
+def test_the_summary_has_coverage_beside_boosted_aipw_and_the_bias_left(finished):
+    summary, results = (read_rows(finished.folder / f"{n}.csv") for n in ("summary", "results"))
+
+    assert len(summary) == 2 * (4 + 3)  # the difference in means knows two arms
+    assert len([row for row in summary if row["verdict_of_default"]]) == 2 * 2 * 2
+    for row in summary:
+        assert 0 <= float(row["boosted_coverage"]) <= 1
+        assert float(row["boosted_width"]) > 0
+        if row["method"] in ("calibrated-balance", "blocks"):
+            assert 0 <= float(row["coverage"]) <= 1
+    left = {row["method"]: float(row["bias_left"]) for row in summary
+            if row["setting"] == LINEAR and row["epsilon"] == "4"}  # fmt: skip
+    assert left["difference-in-means"] == pytest.approx(1.0, abs=0.3)
+    assert left["calibrated-balance"] < 0.4
+    first = next(row for row in summary if row["method"] == "blocks")
+    errors = [
+        abs(float(row["estimate"]) - float(row["true_effect"])) / float(row["true_effect"])
+        for row in results
+        if (row["method"], row["epsilon"], row["dataset"]) == ("blocks", "1", first["setting"])
     ]
+    assert len(errors) == LEAST_DRAWS
+    assert float(first["error"]) == pytest.approx(fmean(errors), rel=1e-9)
+    assert first["audited_epsilon"] == "0.5"
 
 
-def test_a_new_arm_joins_the_draws_that_are_there(finished, tmp_path):
-    before = replace(SMALL, arms=FEW[:2], settings=(LINEAR,)).tasks()[:1]
-    after = replace(SMALL, settings=(LINEAR,)).tasks()[:1]
-    run_tasks(before, tmp_path, epsilons=SMALL.epsilons, seed=1)
-    kept = read_draws(before, tmp_path, 1)[0].outings
-    run_tasks(after, tmp_path, epsilons=SMALL.epsilons, seed=1)
+def test_a_new_arm_joins_what_is_there(finished):
+    scale = RunSettings(quick=True).scale
+    before = {path.name for path in (finished.folder / ".chunks").iterdir()}
+    more = [*small_plan(scale), Cell(LINEAR, "ipw", "1", 100_000, repetitions=1)]
 
-    (joined,) = read_draws(after, tmp_path, 1)
-    whole = next(
-        draw for draw in read_draws(SMALL.tasks(), finished / ".draws", 1)
-        if (draw.setting, draw.draw) == (joined.setting, joined.draw)
-    )  # fmt: skip
+    names = {chunk.name for chunk in chunks_of("referee", more, seed=1)}
 
-    assert joined.outings[: len(kept)] == kept
-    assert len(joined.outings) == 2 * len(kept)
-    assert without_times([joined]) == without_times([whole])
-    assert read_draws(after, tmp_path, seed=2) == []
+    assert len(names - before) == 1
 
 
 def test_a_trials_probability_reaches_the_methods_that_use_it(monkeypatch):
@@ -334,119 +267,65 @@ def test_a_trials_probability_reaches_the_methods_that_use_it(monkeypatch):
         msg = "enough"
         raise ArgumentError(msg)
 
-    monkeypatch.setattr(draws, "estimate_ate", record)
+    monkeypatch.setattr(runner, "estimate_ate", record)
+    source = open_source(TRIAL, 100_000)
     for label in ("calibrated-balance", "blocks", "ipw"):
         with pytest.raises(ArgumentError):
-            draws.ask(None, TRIAL, arm_named(label), "1", 0, with_interval=True)
+            ask(source, arm_named(label), Cell(TRIAL, label, "1"), 0, with_interval=True)
 
     known = ("randomized", 0.5)
-    assert asked == [
-        ("calibrated", *known), ("blocks", *known),
-        ("ipw", "unknown", None),
-    ]  # fmt: skip
+    assert asked == [("calibrated", *known), ("blocks", *known), ("ipw", "unknown", None)]
 
 
 def test_who_offers_an_interval_is_found_out():
-    offering = {arm.label for arm in ALL_ARMS if not arm.slow and draws.offers_interval(arm)}
+    offering = {arm.label for arm in ALL_ARMS if not arm.slow and offers_interval(arm)}
 
     assert {"calibrated-balance", "blocks", "grouped", "doubly-robust"} <= offering
     assert not {"ipw", "published-sample", "difference-in-means"} & offering
 
 
-def test_a_small_referee_leaves_a_page_with_every_part(finished, tmp_path, monkeypatch):
-    monkeypatch.setattr(referee_run, "QUICK", SMALL)
-
-    def remember(arms, _, folder, __):
-        keep(folder, {arm.label: draws.Memory(arm.label, 1000, 20, 123.0) for arm in arms})
-
-    def audit(arms, epsilons, folder, runs):
-        label, claimed = arms[-1].label, "ε = 1, δ = 1e-06"
-        one = draws.Audited(label, epsilons[0], claimed, 0.5, runs, passed=True)
-        keep(folder, {f"{label}-{epsilons[0]}": one})
-
-    monkeypatch.setattr(referee_run, "measure_memory", remember)
-    monkeypatch.setattr(referee_run, "audit_arms", audit)
-    finished.rename(tmp_path / "referee")
-
-    report = run_experiment(EXPERIMENTS["referee"], tmp_path, RunSettings(quick=True))
-
-    text = (report.folder / "page.md").read_text(encoding="utf-8")
-    with (report.folder / "summary.csv").open(encoding="utf-8", newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    assert len(rows) == 2 * 2 * len(FEW)
-    assert len([row for row in rows if row["verdict_of_default"]]) == 2 * 2 * 2
-    assert f"{2 * LEAST_DRAWS} of {2 * LEAST_DRAWS} planned studies" in text
-    for claim in report.claims:
-        assert claim.measured in text
-    assert report.figures[0].name == "figure-overview"
-    assert len(report.figures) == 3
-    for path in report.figures:
-        assert path.with_suffix(".svg").exists()
-        assert f"]({path.name}.svg)" in text
-    for part in (
-        "The verdict",
-        "Intervals",
-        "123 MB",
-        "| ours (sample) | (ε, δ), δ = 1e-06 | ≥ 0.50 (20) |",
-        "pull request",
-        "trial, n = 1000",
-    ):
-        assert part in text
-    first = next(row for row in rows if row["method"] == "blocks" and row["epsilon"] == "1")
-    other = next(row for row in rows if row["method"] == "blocks" and row["epsilon"] == "4")
-    assert (first["megabytes"], first["audited_epsilon"]) == ("123", "0.5")
-    assert (other["megabytes"], other["audited_epsilon"]) == ("123", "")
-    with (report.folder / "results.csv").open(encoding="utf-8", newline="") as stream:
-        errors = [
-            abs(float(row["estimate"]) - float(row["truth"])) / float(row["truth"])
-            for row in csv.DictReader(stream)
-            if (row["method"], row["epsilon"], row["setting"]) == ("blocks", "1", first["setting"])
-        ]
-    assert float(first["error"]) == pytest.approx(fmean(errors), rel=1e-4)
-
-
 def test_lost_cells_are_listed_and_none_is_claimed_before_there_are_verdicts():
-    won = cells_of(draws_of({"blocks": [0.1] * 5, "ipw": [1.0] * 5}))
-    lost = cells_of(draws_of({"blocks": [1.0] * 5, "ipw": [0.1] * 5}))
-    few = cells_of(draws_of({"blocks": [1.0] * 3, "ipw": [0.1] * 3}))
+    won = judge_cells(rows_of({"blocks": [0.1] * 5, "ipw": [1.0] * 5}))
+    lost = judge_cells(rows_of({"blocks": [1.0] * 5, "ipw": [0.1] * 5}))
+    few = judge_cells(rows_of({"blocks": [1.0] * 3, "ipw": [0.1] * 3}))
 
-    assert tables.table_of_lost_cells(won) == "There is none."
-    assert tables.table_of_lost_cells(few) == "No cell has a verdict yet."
-    assert "IPW-PP 0.05" in tables.table_of_lost_cells(lost)
+    assert referee_page.table_of_lost_cells(won) == "There is none."
+    assert referee_page.table_of_lost_cells(few) == "No cell has a verdict yet."
+    assert "IPW-PP 0.05" in referee_page.table_of_lost_cells(lost)
 
 
 def test_nine_cells_in_ten_is_counted_and_said():
-    won = draws_of({"blocks": [0.1] * 5, "ipw": [1.0] * 5})
-    lost = draws_of({"blocks": [1.0] * 5, "ipw": [0.1] * 5}, setting=TRIAL)
+    won = rows_of({"blocks": [0.1] * 5, "ipw": [1.0] * 5})
+    lost = rows_of({"blocks": [1.0] * 5, "ipw": [0.1] * 5}, setting=TRIAL)
 
-    def told(draws):
-        return next(
-            c.measured for c in page.claims_of_referee(cells_of(draws)) if "sample" in c.words
-        )
+    def said(rows):
+        found = referee_page.claims_of_referee(judge_cells(rows))
+        return next(claim.measured for claim in found if "sample" in claim.words)
 
-    assert told(won) == "holds: 1 of 1 cells (100%), best in 1, tied in 0, beaten in 0"
-    assert told(won + lost).startswith("does not hold: 1 of 2 cells (50%)")
-    assert "too few" in told(won[:2])
+    assert said(won) == "holds: 1 of 1 cells (100%), best in 1, tied in 0, beaten in 0"
+    assert said(pl.concat([won, lost])).startswith("does not hold: 1 of 2 cells (50%)")
+    assert "too few" in said(won.filter(pl.col("draw") < 2))
 
 
-def test_memory_and_audit_are_measured_once(tmp_path):
+def test_audits_are_made_once(tmp_path):
     arm = arm_named("difference-in-means")
+    scale = Scale(quick=False, datasets=(), arms=())
 
-    assert draws.peak_of(arm.label, LINEAR) > 20
-    draws.audit_arms([arm], ["1", "4"], tmp_path, 40)
-    audits = draws.read_audits([arm], ["1", "4"], tmp_path)
+    referee.audit_arms(tmp_path, scale, [arm], 40)
+    audits = referee.read_audits(tmp_path)
+
     assert [(one.epsilon, one.runs, one.passed) for one in audits] == [
-        ("1", 40, True), ("4", 40, True),
-    ]  # fmt: skip
-    assert audits[0].claimed.startswith("ε = 1,")
-    assert audits[1].claimed.startswith("ε = 4,")
-    draws.audit_arms([arm], ["1", "4"], tmp_path, 40)
-    assert draws.read_audits([arm], ["1", "4"], tmp_path) == audits  # chance gives other digits
+        (epsilon, 40, True) for epsilon in ("0.5", "1", "2", "4")
+    ]
+    assert audits[1].claimed.startswith("ε = 1,")
+    assert audits[3].claimed.startswith("ε = 4,")
+    referee.audit_arms(tmp_path, scale, [arm], 40)
+    assert referee.read_audits(tmp_path) == audits  # chance gives other digits
 
 
 def test_an_audit_above_the_claim_is_said_so():
-    audit = draws.Audited("blocks", "1", "ε = 1", 1.25, 300, passed=False)
+    audit = Audited("blocks", "1", "ε = 1", 1.25, 300, passed=False)
 
-    assert "| ours (sample) | ε | ≥ 1.25 (300), **above its claim** |" in tables.table_of_audits(
-        [audit]
+    assert "| ours (sample) | ε | ≥ 1.25 (300), **above its claim** |" in (
+        referee_page.table_of_audits([audit])
     )

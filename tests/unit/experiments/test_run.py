@@ -17,9 +17,9 @@ from private_ate.errors import ArgumentError
 from private_ate.experiments import references as sources
 from private_ate.experiments.arms import ARMS
 from private_ate.experiments.catalogue import EXPERIMENTS
-from private_ate.experiments.chunks import Cell
 from private_ate.experiments.execution import RunSettings, experiment_named, run_experiment
-from private_ate.experiments.plots import require_plots
+from private_ate.experiments.figures import require_plots
+from private_ate.experiments.runner import Cell
 
 ON_SYNTH = RunSettings(quick=True, datasets=("synth",))
 SAME = ("results.csv", "summary.csv", "figure.svg", "figure.png", "page.md")
@@ -69,7 +69,7 @@ def test_a_run_that_stopped_goes_on_where_it_was(alone, tmp_path):
     seen = []
     folder = run_experiment(SMALL, tmp_path, ON_SYNTH, lambda done, _: seen.append(done)).folder
 
-    assert seen == [4, 5, 6, 7, 8]
+    assert seen == [4, 5, 6]
     assert contents(folder) == contents(alone)
 
 
@@ -205,7 +205,7 @@ def test_a_refused_release_is_counted_and_explained(tmp_path):
 def test_memory_is_measured_in_a_process_of_its_own(tmp_path):
     experiment = replace(
         EXPERIMENTS["time-memory"],
-        plan=lambda _: [Cell("synth", "published-label", "1", repetitions=2)],
+        plan=lambda _: [Cell("synth", "published-label", "1", repetitions=2, isolated=True)],
     )
 
     report = run_experiment(experiment, tmp_path, ON_SYNTH)

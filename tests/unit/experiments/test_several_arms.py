@@ -9,15 +9,13 @@ import pytest
 
 from private_ate.datasets import SeveralArms, generate
 from private_ate.errors import ArgumentError
-from private_ate.experiments import chunks as worker
-from private_ate.experiments import plans
 from private_ate.experiments import references as sources
+from private_ate.experiments import runner as worker
 from private_ate.experiments.arms import ARMS
 from private_ate.experiments.catalogue import EXPERIMENTS
-from private_ate.experiments.chunks import Cell, chunks_of
 from private_ate.experiments.execution import RunSettings, run_experiment
-from private_ate.experiments.plans import Scale
 from private_ate.experiments.references import REFERENCES, contrast_error, contrasts_of, records_of
+from private_ate.experiments.runner import Cell, Scale, chunks_of
 
 FAMILY = "several-arms-3-400"
 SETTINGS = RunSettings(quick=True, datasets=())
@@ -40,7 +38,9 @@ def shifted(monkeypatch):
         truth = generate(SeveralArms(400, 3), seed=3).true_contrasts
         assert study.domain.treatment.size == 3
         contrasts = [
-            SimpleNamespace(arm=arm, against=against, effect=effect + 1 / float(epsilon))
+            SimpleNamespace(
+                arm=arm, against=against, effect=effect + 1 / float(epsilon), interval=None
+            )
             for (arm, against), effect in truth.items()
         ]
         return SimpleNamespace(contrasts=contrasts[1:] + contrasts[:1])
@@ -54,7 +54,7 @@ def read_rows(path):
 
 
 def test_the_plan_has_three_and_four_arms_at_both_levels_published_and_ours():
-    cells = list(plans.plan_several_arms(Scale(quick=False, datasets=(), arms=ARMS)))
+    cells = list(EXPERIMENTS["several-arms"].plan(Scale(quick=False, datasets=(), arms=ARMS)))
 
     assert {cell.dataset for cell in cells} == {"several-arms-3-10000", "several-arms-4-10000"}
     assert {cell.arm for cell in cells} == {
@@ -115,16 +115,18 @@ def test_findings_leave_out_a_level_that_was_not_run(tmp_path):
 
 
 def test_two_arms_keep_the_one_effect_of_their_release(monkeypatch, tmp_path):
-    monkeypatch.setattr(worker, "estimate_ate", lambda *_, **__: SimpleNamespace(ate=0.25))
+    monkeypatch.setattr(
+        worker, "estimate_ate", lambda *_, **__: SimpleNamespace(ate=0.25, interval=None)
+    )
 
     cell = Cell("synth", "published-label", "1", repetitions=1)
     (chunk,) = chunks_of("x", [cell], seed=1)
     worker.run_chunk(chunk, tmp_path)
 
     result = worker.read_chunk(chunk, tmp_path)
-    assert [run.effects for run in result.runs] == [[0.25]]
-    assert result.references.truth == [0.5]
-    assert result.references.aipw is None
+    assert [run.effects for run in result["runs"]] == [[0.25]]
+    assert result["references"]["truth"] == [0.5]
+    assert "aipw" not in result["references"]
 
 
 @pytest.mark.parametrize("name", ["several-arms-3", "several-arms-x-100", "several-arms-3-many"])

@@ -11,8 +11,11 @@ from private_ate import Domain, Interval, Outcome, Release, Treatment, estimate_
 from private_ate.datasets.clinic import draw_clinic
 from private_ate.diagnostics.exact import diagnose_ate
 from private_ate.engines.local import LocalStudy
-from private_ate.methods.public_arms import ArmBalance, measure_arms, pair_model, warn_of_overlap
+from private_ate.methods.public_arms import ArmBalance, measure_arms, warn_of_overlap
+from private_ate.models.propensity import PropensityModel
 from private_ate.report.phrasing import publishable_sentence
+
+ONE_SLOPE = PropensityModel.from_coordinates(np.array([0.0, 1.0]), 2)
 
 EARNINGS = Interval(0, 40_000)
 DOMAIN = Domain(
@@ -197,7 +200,7 @@ def public():
     ],
 )
 def test_the_alarm_sounds_at_its_limits_and_not_before(public, arms, estimand, words):
-    found = warn_of_overlap(public, pair_model(np.array([0.0, 1.0])), arms, estimand)
+    found = warn_of_overlap(public, ONE_SLOPE, arms, estimand)
 
     assert (found == ()) if words is None else (words in found[0])
 
@@ -206,6 +209,6 @@ def test_many_covariates_are_named_by_the_five_that_differ_most(public):
     balance = {f"x{index}": (0.0, 0.2 + index / 100) for index in range(8)}
     arms = arms_with((400.0, 400.0), **balance)
 
-    (warning,) = warn_of_overlap(public, pair_model(np.array([0.0, 1.0])), arms, "ate")
+    (warning,) = warn_of_overlap(public, ONE_SLOPE, arms, "ate")
 
     assert "(x7, x6, x5, x4, x3 and 3 more)" in warning

@@ -19,7 +19,7 @@ from private_ate import (
 )
 from private_ate.data.inputs import prepare_table
 from private_ate.datasets.clinic import draw_clinic
-from private_ate.diagnostics.reweighting import used_weights
+from private_ate.diagnostics.noiseless import used_weights
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError
 from private_ate.methods.registry import METHODS

@@ -19,7 +19,7 @@ import numpy as np
 
 from private_ate.arguments import one_of, real_number, settle, whole_number
 from private_ate.arrays import Integers
-from private_ate.baselines.perturbation import require_positive_delta
+from private_ate.baselines.steps import require_positive_delta
 from private_ate.domain import Categories, Domain
 from private_ate.engines.local import LocalStudy
 from private_ate.models.propensity import fit_propensity
@@ -32,7 +32,6 @@ __all__ = [
     "Clock",
     "ContingencyTables",
     "NeighbourRule",
-    "PairCounts",
     "RecordCoding",
     "default_bins",
     "matched_effect_of",
@@ -44,16 +43,6 @@ _ROWS_TOGETHER = 2048  # rows whose indicator matrix is held at once
 Adjacency = Literal["replace", "add_remove"]
 _FEWEST_ROWS = 20_000  # synthetic rows cost nothing and small tables distort the marginals
 _MOST_ROWS = 1_000_000  # a noisy total can be anything
-
-
-@dataclass(frozen=True, slots=True)
-class PairCounts:
-    """Counts of all pairs of codes, shape (codes, codes); adds up over blocks."""
-
-    counts: Integers
-
-    def __add__(self, other: PairCounts) -> PairCounts:
-        return PairCounts(self.counts + other.counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +123,8 @@ class RecordCoding:
         coded[:, self.outcome] = np.minimum(outcome * size >> OUTCOME_BITS, size - 1)
         return coded
 
-    def count_pairs(self, block: Block) -> PairCounts:
-        """Count all pairs of codes of a block at once, as a product of indicator matrices."""
+    def count_pairs(self, block: Block) -> Integers:
+        """Count all pairs of codes of a block, by a product of indicators; (codes, codes)."""
         codes = self.codes(block) + np.array(self.starts[:-1])
         total = np.zeros((self.starts[-1], self.starts[-1]))
         for first in range(0, len(codes), _ROWS_TOGETHER):
@@ -143,7 +132,7 @@ class RecordCoding:
             marked = np.zeros((len(some), self.starts[-1]), dtype=np.float32)
             np.put_along_axis(marked, some, 1.0, axis=1)
             total += marked.T @ marked  # counts below 2²⁴ are exact in single precision
-        return PairCounts(total.astype(np.int64))
+        return total.astype(np.int64)
 
     def count_tables(
         self, wanted: Sequence[tuple[int, ...]]

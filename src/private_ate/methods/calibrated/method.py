@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from functools import lru_cache
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,9 @@ import numpy.typing as npt
 from private_ate.arrays import Floats
 from private_ate.domain import Domain, Interval
 from private_ate.effects.estimate import Estimate, Quantity
+from private_ate.effects.predictions import Prediction
 from private_ate.effects.table import AboutArms
+from private_ate.methods.assumptions import Assumptions, Predict
 from private_ate.methods.calibrated.clipping import OutcomeRange, outcomes_of, release_clip
 from private_ate.methods.calibrated.design import Design, Learned, pose
 from private_ate.methods.calibrated.notes import settings_of, warnings_of
@@ -39,23 +42,32 @@ from private_ate.methods.calibrated.private import (
 )
 from private_ate.methods.calibrated.variance import (
     PairVariance,
+    pair_scale,
     release_pair_variance,
     share_for_variance,
 )
-from private_ate.methods.calibrated.weights import PublicWeights, weigh
+from private_ate.methods.calibrated.weights import (
+    CapPoint,
+    PublicWeights,
+    choose_cap,
+    imbalance_of,
+    try_caps,
+    weigh,
+)
 from private_ate.methods.composition import options_of
 from private_ate.methods.effect_tables import estimate_of_quantities
 from private_ate.privacy.noise import Noise
-from private_ate.request import Request
+from private_ate.request import Request, options_for
 from private_ate.settings import ArmNumbers
 from private_ate.study import Block, MatchingStudy
 
 __all__ = [
     "Budget", "error_variances", "estimate_calibrated", "estimate_quantities", "estimate_rows",
-    "imbalance_weight", "learn_from_all", "plan_budget",
+    "imbalance_weight", "learn_from_all", "plan_budget", "predictor",
 ]  # fmt: skip
 
 _MOST_EXPLAINED = 4.0  # times its variance among like rows, an outcome's whole variance
+_MOST_WALKED = 4_000  # rows that stand for more, where a plan tries other sizes
 _LAPLACE_VARIANCE = 5.0  # of a difference of two ratios, in squared sensitivities over ε²
 
 
@@ -312,3 +324,64 @@ def means_and_ratios(levels: Sequence[float], domain: Domain) -> dict[str, Any]:
         shown["risk_ratio"] = treated / control if control > 0 else None
         shown["odds_ratio"] = treated * (1 - control) / odds if odds > 0 else None
     return shown
+
+
+def predictor(assumed: Assumptions, request: Request) -> Predict:
+    """Return predictions of the contrast of two arms, or of the levels of three or more.
+
+    The public half runs on real or made-up rows once; what a release would hold at any ε, of any
+    number of rows like these, then follows from the caps that were tried, with its noise and the
+    variances that intervals would be made of.
+    """
+    public = assumed.public
+    if public is None:
+        msg = "the method calibrated is planned on public rows"
+        raise TypeError(msg)
+    asked = options_for(request, CalibratedOptions, "calibrated")
+    options = replace(asked, means=False)  # a plan is one for the effect
+    learned = cast("Learned | None", assumed.learned)
+    bounds = assumed.bounds
+    spread, kept = outcome_share(bounds, options), plan_clip(bounds, options).kept_share
+    alike = min(assumed.guess.alike_share * spread**2, kept**2 / 4)
+
+    @lru_cache(maxsize=64)
+    def foreseen(rows: int) -> tuple[Design, list[list[CapPoint]]]:
+        design = pose(public.draw(rows).public(), request, learned)
+        draws = draws_of(forms_of(len(design.arms), means=False))
+        return design, [list(try_caps(design, arms)) for arms in draws]
+
+    def predict(rows: int, epsilon: float) -> tuple[Prediction, ...]:
+        walked = public.walked(rows)
+        if rows != public.size:  # a search over sizes draws many studies
+            walked = min(walked, _MOST_WALKED)
+        design, paths = foreseen(walked)
+        more, unit, outcomes = rows / walked, bounds.width / rows, request.outcomes
+        budget = plan_budget(design, bounds, request, options, outcomes, epsilon=Fraction(epsilon))
+        likely, weighed = np.array([alike]), spread
+        if budget.variance:
+            equal = [arm.equal_weight for arm in design.arms]
+            scale = pair_scale(equal, [arm.members // 2 for arm in design.arms])
+            scale *= request.rows_per_person * kept**2 / float(budget.variance) / more
+            known = PairVariance(alike, scale, kept**2 / 4, spread, outcomes=outcomes)
+            likely, weighed = known.likely_values(), known.corrected_guess()
+        rule = NoiseRule.of(request.rows_per_person, len(budget.forms), budget.sums, outcomes)
+        distribution = rule.distribution(budget.sums, outcomes)
+        predictions = []
+        for form, path in zip(budget.forms, paths, strict=True):
+            point = choose_cap(design, path, budget.noise_variance / more, weighed)
+            noise = distribution.scaled(rule.rows * kept * point.cap * unit)
+            squares = more * sum(one.sums.squares for one in point.solutions)
+            left = more * sum(
+                imbalance_of(design.arms[arm], one.sums.features)
+                for arm, one in zip(point.arms, point.solutions, strict=True)
+            )
+            moved = imbalance_weight(weighed, likely) * left
+            shown = tuple((unit**2 * (likely * squares + moved)).tolist())
+            bias = unit**2 * float(moved.mean())
+            expected = float(imbalance_weight(spread, np.array([alike]))[0])
+            sampling = unit**2 * (alike * squares + expected * left)
+            quantity = Quantity(0.0, (noise,), shown, bias, tuple(map(float, form)))
+            predictions.append(Prediction(quantity, sampling, f"cap {point.cap:.3g}"))
+        return tuple(predictions)
+
+    return predict

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -11,15 +11,15 @@ import numpy as np
 from private_ate.arrays import Floats
 from private_ate.domain.column_types import WEIGHTED
 from private_ate.effects.estimate import Quantity
-from private_ate.methods.calibrated.design import Sums, arm_meant
+from private_ate.methods.calibrated.design import arm_meant
 from private_ate.methods.calibrated.settings import (
     CalibratedArmsSettings,
     CalibratedSettings,
     SamplingNote,
 )
 from private_ate.methods.calibrated.weights import PublicWeights
-from private_ate.methods.public_arms import ArmBalance, note_few_units, pair_model, warn_of_overlap
-from private_ate.models.propensity import fit_propensity
+from private_ate.methods.public_arms import ArmBalance, note_few_units, warn_of_overlap
+from private_ate.models.propensity import PropensityModel, fit_propensity
 from private_ate.privacy.noise import Noise
 from private_ate.release.intervals import noise_half_width
 from private_ate.request import Request
@@ -95,6 +95,8 @@ def settings_of(
         "neighbors": request.neighbors if request.target == "track" else None,
         "confidence": request.coverage,
         "rows_per_person": request.rows_per_person,
+        "arms": _by_arm(labels, balance.sizes, ArmCounts),
+        "effective_arms": _by_arm(labels, balance.effective, ArmNumbers),
         "noise_interval_covers": "the estimate without noise; not sampling, not confounding",
         "interval_covers": _COVERED + (_ALIKE if len(arms) > 2 else "") if has_interval else ABSENT,
         "left_out_outcome": sum(left_out) if missing == "public" else ABSENT,
@@ -106,26 +108,24 @@ def settings_of(
     if len(arms) > 2:
         whom = _WHOM["ate"] if request.among is None else f"the units of arm {request.among!r}"
         return CalibratedArmsSettings(
-            weight_cap={label: arm.cap for label, arm in zip(labels, arms, strict=True)},
-            population=whom + weighted,
-            arms=dict(zip(labels, balance.sizes, strict=True)),
-            effective_arms=dict(zip(labels, balance.effective, strict=True)),
-            balance=balance.greatest,
-            arm_balance=balance.by_arm,
+            weight_cap=dict(zip(labels, (arm.cap for arm in arms), strict=True)),
+            population=whom + weighted, balance=balance.greatest, arm_balance=balance.by_arm,
             **shared,
-        )
-    control, treated = arms
-    differences = (balance.before[1] - balance.before[0], balance.after[1] - balance.after[0])
-    pairs = zip(*(side.tolist() for side in differences), strict=True)
+        )  # fmt: skip
+    before, after = ((side[1] - side[0]).tolist() for side in (balance.before, balance.after))
     return CalibratedSettings(
-        estimand=request.estimand,
-        weight_cap=max(arm.cap for arm in arms),
+        estimand=request.estimand, weight_cap=max(arm.cap for arm in arms),
         population=_WHOM[request.estimand] + weighted,
-        arms=ArmCounts(treated.problem.members, control.problem.members),
-        effective_arms=ArmNumbers(treated.effective, control.effective),
-        balance=dict(zip(balance.features, pairs, strict=True)),
+        balance=dict(zip(balance.features, zip(before, after, strict=True), strict=True)),
         **shared,
-    )
+    )  # fmt: skip
+
+
+def _by_arm(labels: Sequence[str], values: Sequence[Any], pair: Callable[[Any, Any], Any]) -> Any:  # noqa: ANN401  # of two arms a pair, of more a mapping
+    """Return numbers by arm: two arms have fields, the treated first, and more have labels."""
+    if len(labels) == 2:
+        return pair(values[1], values[0])
+    return dict(zip(labels, values, strict=True))
 
 
 def warnings_of(public: MatchingStudy, weights: PublicWeights, request: Request) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ def warnings_of(public: MatchingStudy, weights: PublicWeights, request: Request)
         sizes = tuple(max(round(arm.problem.effective), 1) for arm in weights.arms)
         balance = replace(balance, sizes=sizes)
     if len(weights.arms) == 2:
-        model = pair_model(weights.arms[1].problem.features.coefficients)
+        model = PropensityModel.from_coordinates(weights.arms[1].problem.features.coefficients, 2)
     else:
         model = fit_propensity(public, 1.0 / public.size)
     among = None if request.among is None else balance.labels.index(request.among)
@@ -159,7 +159,7 @@ def _scarce_arms(
     among = arm_meant(public, request)
     is_shared = maps[0] is maps[1]  # of two arms, learnt for the second
 
-    def kernel(block: Block) -> Sums[Floats]:
+    def kernel(block: Block) -> Floats:
         meant = np.ones(block.arm.size) if among is None else (block.arm == among).astype(float)
         if request.estimand == "ato":
             chance = maps[1].probability(block.covariates)
@@ -168,9 +168,9 @@ def _scarce_arms(
             one.rare_shares(block.covariates, own=code > 0 or not is_shared)
             for code, one in enumerate(maps)
         ]
-        return Sums((np.array([meant.sum(), *(meant @ share for share in shares)]),))
+        return np.array([meant.sum(), *(meant @ share for share in shares)])
 
-    everyone, *scarce = public.fold(kernel, title="overlap").of[0].tolist()
+    everyone, *scarce = public.fold(kernel, title="overlap").tolist()
     return tuple(share / max(everyone, 1e-9) for share in scarce)
 
 
@@ -224,16 +224,11 @@ def _sampling(
         return ABSENT, ()
     arms = [arm.problem for arm in weights.arms]
     trimmed = [
-        (f"arm {label!r}: ", _TRIMMED.format(arm.cap, arm.problem.heaviest))
-        for label, arm in zip(labels, weights.arms, strict=True)
-        if arm.cap < arm.problem.heaviest * (1 - 1e-12)
+        ("" if len(arms) == 2 else f"arm {label!r}: ") + _TRIMMED.format(arm.cap, problem.heaviest)
+        for label, arm, problem in zip(labels, weights.arms, arms, strict=True)
+        if arm.cap < problem.heaviest * (1 - 1e-12)
     ]
-    effective: ArmNumbers | dict[str, float]
-    if len(arms) == 2:  # which share a cap
-        effective = ArmNumbers(arms[1].effective, arms[0].effective)
-        notes = [text for _, text in trimmed[:1]]
-    else:
-        effective = {label: arm.effective for label, arm in zip(labels, arms, strict=True)}
-        notes = [name + text for name, text in trimmed]
+    effective = _by_arm(labels, [arm.effective for arm in arms], ArmNumbers)
     largest = max(arm.sums.largest for arm in arms)
-    return SamplingNote(declared.column, declared.high, largest, effective), tuple(notes)
+    note = SamplingNote(declared.column, declared.high, largest, effective)
+    return note, tuple(trimmed[: 1 if len(arms) == 2 else None])  # two arms share a cap

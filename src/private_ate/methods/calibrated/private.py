@@ -23,7 +23,7 @@ from private_ate.arrays import Floats
 from private_ate.domain import Interval
 from private_ate.effects.estimate import Quantity
 from private_ate.methods.calibrated.clipping import OutcomeRange
-from private_ate.methods.calibrated.design import Sums, fold_with_base
+from private_ate.methods.calibrated.design import fold_with_base
 from private_ate.methods.calibrated.weights import PublicWeights
 from private_ate.privacy.distributions import NoiseDistribution, sum_noise
 from private_ate.privacy.noise import Noise
@@ -91,7 +91,7 @@ def add_outcomes(
     study: MatchingStudy,
     weights: PublicWeights,
     values: Callable[[Block], Sequence[npt.NDArray[np.integer]]],
-) -> tuple[tuple[int, ...], ...]:
+) -> list[list[int]]:
     """Return ``Σ w·value`` of every arm for each of the values, exactly.
 
     ``values`` are integers below 2³¹ in size. Rows whose outcome is publicly missing carry no
@@ -99,18 +99,16 @@ def add_outcomes(
     """
     is_public = study.domain.outcome.missing == "public"
 
-    def kernel(block: Block, base: Floats | None) -> Sums[Sums[int]]:
+    def kernel(block: Block, base: Floats | None) -> npt.NDArray[np.object_]:
         columns = values(block)
         shown = block if is_public else replace(block, observed=ALL_PRESENT)
-        return Sums(
-            tuple(
-                Sums(tuple(weighted_sum(steps, column[rows]) for column in columns))
-                for rows, steps in weights.steps(shown, base)
-            )
-        )
+        sums = [
+            [weighted_sum(steps, column[rows]) for column in columns]
+            for rows, steps in weights.steps(shown, base)
+        ]
+        return np.array(sums, dtype=object)  # Python integers: they may leave 64 bits
 
-    found = fold_with_base(study, weights.design.base, kernel, title="outcomes")
-    return tuple(arm.of for arm in found.of)
+    return fold_with_base(study, weights.design.base, kernel, title="outcomes").tolist()
 
 
 def release_quantities(  # noqa: PLR0913  # sums, and the public numbers that scale them
@@ -222,7 +220,7 @@ class ObservedMeans:
 
 
 def release_observed_means(
-    sums: Sequence[tuple[int, ...]],
+    sums: Sequence[Sequence[int]],
     largest: Sequence[int],
     kept: OutcomeRange,
     size: int,

@@ -15,9 +15,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.arrays import Floats
+from private_ate.arrays import Floats, Integers
 from private_ate.methods.calibrated.clipping import OutcomeRange, outcomes_of
-from private_ate.methods.calibrated.design import Design, Sums, members_of
+from private_ate.methods.calibrated.design import Design, members_of
 from private_ate.privacy.distributions import sum_noise
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantiles import linf_log_density
@@ -44,30 +44,14 @@ _TYPICAL_SQUARES: Final = 1.3  # times n²/m: the squared weights that it reckon
 
 @dataclass(frozen=True, slots=True)
 class PairVariance:
-    """A released variance of outcomes in units of their squared range, and how noisy it is.
+    """A released variance of outcomes in units of their squared range, and how noisy it is."""
 
-    Attributes
-    ----------
-    released : float
-        The noisy variance, a mean over rows.
-    scale : float
-        Of its Laplace noise.
-    ceiling : float
-        No outcome within its bounds has a larger one.
-    guess : float
-        The public guess of the outcome's standard deviation, as a share of the range.
-    alone : float
-        The share of the squared weights that belongs to arms without a pair.
-    outcomes : int
-        How many outcomes shared the draw of its noise, which is Laplace's for one.
-    """
-
-    released: float
-    scale: float
-    ceiling: float
-    guess: float
-    alone: float = 0.0
-    outcomes: int = 1
+    released: float  # the noisy variance, a mean over rows
+    scale: float  # of its noise, which is Laplace's for one outcome
+    ceiling: float  # no outcome within its bounds has a larger variance
+    guess: float  # of the outcome's standard deviation, as a share of the range; public
+    alone: float = 0.0  # the share of the squared weights of arms without a pair
+    outcomes: int = 1  # how many shared the draw
 
     def likely_values(self, slices: int = 40) -> Floats:
         """Return midpoints of equally likely slices of the variance, given what was released.
@@ -155,7 +139,7 @@ def release_pair_variance(
     docs/proofs/calibrated.md.
     """
     kernel = _pair_kernel(design, kept, study.domain.outcome.missing)
-    totals, pairs = (one.of for one in study.fold(kernel, title="variance").of)
+    totals, pairs = study.fold(kernel, title="variance").tolist()
     equal = [Fraction(design.rows, arm.members) for arm in design.arms]
     # Python integers: (n/m)² may leave 64 bits, and sums of products certainly do.
     weights = [round(weight**2 * (1 << WEIGHT_BITS)) for weight in equal]
@@ -182,7 +166,7 @@ def release_pair_variance(
 
 def _pair_kernel(
     design: Design, kept: OutcomeRange, missing: str | float | None
-) -> Callable[[Block], Sums[Sums[int]]]:
+) -> Callable[[Block], Integers]:
     """Return a kernel that pairs like rows of each arm within a block; an odd row has no pair.
 
     It returns of every arm the sum of squared differences, and the number of pairs.
@@ -191,7 +175,7 @@ def _pair_kernel(
 
     features = design.arms[-1].features
 
-    def kernel(block: Block) -> Sums[Sums[int]]:
+    def kernel(block: Block) -> Integers:
         centred = kept.centre(outcomes_of(block))
         # Where who lacks an outcome is private, pairs are made of all rows.
         seen = np.ones(block.arm.size, dtype=np.bool_)
@@ -205,7 +189,7 @@ def _pair_kernel(
             squares = squared_differences(centred[first], centred[second])
             totals.append(int((squares * (seen[first] & seen[second])).sum()))
             pairs.append(int(second.size))
-        return Sums((Sums(tuple(totals)), Sums(tuple(pairs))))
+        return np.array([totals, pairs], dtype=np.int64)
 
     return kernel
 

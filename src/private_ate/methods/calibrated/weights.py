@@ -8,7 +8,7 @@ Everything is computed from public columns.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
@@ -40,7 +40,7 @@ from private_ate.privacy.quantization import quantize_weights
 from private_ate.study import Added, Block, MatchingStudy
 
 __all__ = [
-    "ArmWeights", "CapPoint", "PublicWeights", "choose_cap", "expected_misses", "settle",
+    "ArmWeights", "CapPoint", "PublicWeights", "choose_cap", "imbalance_of", "settle",
     "try_caps", "weigh",
 ]  # fmt: skip
 
@@ -94,24 +94,13 @@ class _ArmRows(NamedTuple):
 class ArmWeights:
     """One arm's weights as a function of a block of rows, and what they add up to.
 
-    Attributes
-    ----------
-    problem : ArmProblem
-        What was solved.
-    cap : float
-        The limit on the largest weight.
-    dual : array, shape (p + 1,)
-        The solution.
-    lift, cut : float
-        They repair the sum by moving every weight in proportion to its room below the cap or above
-        zero, so that weights add up to n. A lift of one makes all weights equal.
-    used : WeightSums
-        What the weights in use add up to.
+    ``lift`` and ``cut`` repair the sum by moving every weight in proportion to its room below the
+    cap or above zero, so that weights add up to n. A lift of one makes all weights equal.
     """
 
     problem: ArmProblem
     cap: float
-    dual: Floats = field(repr=False)
+    dual: Floats = field(repr=False)  # the solution, shape (p + 1,)
     lift: float
     cut: float
     used: WeightSums
@@ -128,9 +117,8 @@ class ArmWeights:
 
     @property
     def imbalance(self) -> float:
-        """``‖F'w − g‖²``, and what non-linear terms can be expected to miss."""
-        left = self.used.features - self.problem.target
-        return float(left @ left) + expected_misses(self.problem)
+        """What the weights in use leave unbalanced, and may miss."""
+        return imbalance_of(self.problem, self.used.features)
 
     def of(self, found: _ArmRows) -> Floats:
         """Return the weights of an arm's rows, from 0 to the cap."""
@@ -223,9 +211,10 @@ def choose_cap(
     return min(points, key=lambda one: noise_variance * one.cap**2 + spread**2 / whole * one.loss)
 
 
-def expected_misses(problem: ArmProblem) -> float:
-    """Return what leaves can be expected to miss of what they moved, by the evidence for them."""
-    return (_MISSED * problem.features.evidence) ** 2 * problem.missed
+def imbalance_of(problem: ArmProblem, features: Floats) -> float:
+    """Return ``‖F'w − g‖²``, and what of that which leaves moved they can be expected to miss."""
+    left = features - problem.target
+    return float(left @ left) + (_MISSED * problem.features.evidence) ** 2 * problem.missed
 
 
 def try_caps(design: Design, arms: tuple[int, ...]) -> Iterator[CapPoint]:
@@ -233,15 +222,12 @@ def try_caps(design: Design, arms: tuple[int, ...]) -> Iterator[CapPoint]:
     rows = [_rows_of(design, design.arms[arm], _PATH_ROWS) for arm in arms]
     tightest = max(one.problem.equal_weight for one in rows)
     duals = [one.solve(math.inf, np.zeros(one.problem.target.size + 1)).dual for one in rows]
-    loosest = max(
-        float(one.weights(dual, math.inf).max(initial=0.0))
-        for one, dual in zip(rows, duals, strict=True)
-    )
+    loosest = max(one.largest(dual) for one, dual in zip(rows, duals, strict=True))
     count = _CAPS if loosest > tightest * (1 + 1e-9) else 1
     for cap in np.geomspace(max(loosest, tightest), tightest, count).tolist():
         solved = [one.solve(cap, dual) for one, dual in zip(rows, duals, strict=True)]
         duals = [solution.dual for solution in solved]
-        loss = sum(one.loss(solution, cap) for one, solution in zip(rows, solved, strict=True))
+        loss = sum(_loss(one.problem, found) for one, found in zip(rows, solved, strict=True))
         yield CapPoint(arms, cap, loss, tuple(solved))
 
 
@@ -259,31 +245,32 @@ class _RowsAtHand:
         """Solve on these rows; equal weights where the cap leaves no room."""
         problem = self.problem
         if _is_constant(problem, cap):
-            equal = self.weights(start, cap)
-            none = np.zeros_like(equal)
-            sums = dual_sums(none, equal, self.units, equal, equal @ self.features)
-            return Solution(start, sums.scaled(self.stands_for))
+            equal, free = np.full(self.near.size, problem.equal_weight), np.zeros_like(start)
+            sums = dual_sums(
+                np.zeros_like(equal), self.near, self.units, equal, equal @ self.features
+            )
+            return Solution(free, sums.scaled(self.stands_for))
         return maximize_dual(
             self.features, self.near, self.units, cap, problem.target, problem.total, start,
             stands_for=self.stands_for,
             tolerance=TOLERANCE if self.stands_for == 1 else 100 * TOLERANCE,
         )  # fmt: skip
 
-    def weights(self, dual: Floats, cap: float) -> Floats:
-        """Return the weights of these rows."""
-        if _is_constant(self.problem, cap):
-            return np.full(self.near.size, self.problem.equal_weight)
-        return weights_at(self.features @ dual[:-1] + dual[-1], self.near, self.units, cap)
+    def largest(self, dual: Floats) -> float:
+        """Return the largest weight without a cap."""
+        price = self.features @ dual[:-1] + dual[-1]
+        return float(weights_at(price, self.near, self.units, math.inf).max(initial=0.0))
 
-    def loss(self, solution: Solution, cap: float) -> float:
-        """Return ``r Σ (w − u)²/s + ‖F'w − g‖²``: what the weights minimise.
 
-        Of equal weights u the first term is ``r‖w‖²`` up to a number that no cap changes: what
-        sampling costs where nothing explains the outcome.
-        """
-        left = solution.sums.features - self.problem.target
-        away = (self.weights(solution.dual, cap) - self.near) ** 2 / self.units
-        return UNEXPLAINED * self.stands_for * float(away.sum()) + float(left @ left)
+def _loss(problem: ArmProblem, found: Solution) -> float:
+    """Return ``r Σ (w − u)²/s + ‖F'w − g‖²``: what the weights minimise.
+
+    Of equal weights u the first term is ``r‖w‖²`` up to a number that no cap changes: what
+    sampling costs where nothing explains the outcome.
+    """
+    sums, left = found.sums, found.sums.features - problem.target
+    prices = float(found.dual[:-1] @ sums.features) + float(found.dual[-1]) * sums.weight
+    return 2 * (sums.value - prices) + float(left @ left)
 
 
 def _rows_of(design: Design, problem: ArmProblem, most: int) -> _RowsAtHand:
@@ -354,43 +341,30 @@ def _solve(
             for problem in problems
         }
 
+    def kernel(block: Block, base: Floats | None, points: dict[int, Floats]) -> Sums[DualSums]:
+        found = []
+        for code, dual in points.items():
+            features = design.arms[code].features
+            rows = _ArmRows.of(design, block, base, design.arms[code])
+            price = features.price(rows.parts, dual)
+            weights = weights_at(price, rows.near, rows.units, caps[code])
+            sums = features.add_up(rows.parts, weights)
+            found.append(dual_sums(price, rows.near, rows.units, weights, sums))
+        return Sums(tuple(found))
+
     def answer(points: dict[int, Floats]) -> dict[int, DualSums]:
-        kernel = _dual_kernel(design, points, caps)
-        return dict(zip(points, fold_with_base(public, design.base, kernel).of, strict=True))
+        found = fold_with_base(public, design.base, lambda block, base: kernel(block, base, points))
+        return dict(zip(points, found.of, strict=True))
 
-    ascents = {
-        problem.code: _ascent_of(design, problem, caps[problem.code], starts[problem.code])
-        for problem in problems
-    }
-    return climb(ascents, answer)
+    def ascent(problem: ArmProblem) -> Ascent:
+        """Ascend on all rows with second derivatives that come from some of them."""
+        cap, some = caps[problem.code], _rows_of(design, problem, _CURVED_ROWS)
+        return ascend(
+            problem.target, problem.total, some.solve(cap, starts[problem.code]).dual,
+            lambda dual: some.stands_for * curvature_of(
+                some.features, some.near, some.units, dual, cap
+            ),
+            _PASS_TOLERANCE, learning=True,
+        )  # fmt: skip
 
-
-def _ascent_of(design: Design, problem: ArmProblem, cap: float, start: Floats) -> Ascent:
-    """Return an ascent on all rows whose second derivatives come from some of them."""
-    some = _rows_of(design, problem, _CURVED_ROWS)
-
-    def curvature(dual: Floats) -> Floats:
-        return some.stands_for * curvature_of(some.features, some.near, some.units, dual, cap)
-
-    return ascend(
-        problem.target, problem.total, some.solve(cap, start).dual, curvature, _PASS_TOLERANCE,
-        learning=True,
-    )  # fmt: skip
-
-
-def _dual_kernel(
-    design: Design, points: dict[int, Floats], caps: dict[int, float]
-) -> Callable[[Block, Floats | None], Sums[DualSums]]:
-    def answer(block: Block, base: Floats | None, code: int, dual: Floats) -> DualSums:
-        features = design.arms[code].features
-        rows = _ArmRows.of(design, block, base, design.arms[code])
-        price = features.price(rows.parts, dual)
-        weights = weights_at(price, rows.near, rows.units, caps[code])
-        return dual_sums(
-            price, rows.near, rows.units, weights, features.add_up(rows.parts, weights)
-        )
-
-    def kernel(block: Block, base: Floats | None) -> Sums[DualSums]:
-        return Sums(tuple(answer(block, base, code, dual) for code, dual in points.items()))
-
-    return kernel
+    return climb({problem.code: ascent(problem) for problem in problems}, answer)

@@ -33,13 +33,27 @@ class _Matched(Settings):
     Attributes
     ----------
     neighbors : int
-        Neighbours (N) that each unit is matched with.
+        Neighbours (N) that each unit is matched with, in each arm.
     matching_limit : pair or mapping by arm
-        How often a unit may be used, as a multiple of N (k); null without a limit.
+        How often a unit of each arm may be used, as a multiple of N (k); null without a limit.
     matching_order : str
         In which order the rows were matched.
     ridge : float
         Penalty λ of the propensity model.
+    arms : pair or mapping by arm
+        Sizes of the arms, which are public at label level.
+    noisy_arms : pair or mapping by arm
+        Sizes of the arms after randomised response, generalised for three arms or more.
+    largest_weight : pair or mapping by arm
+        The largest weight of a unit of each arm; the noise is in proportion to it.
+    balance : mapping
+        Standardised mean difference of each covariate, before and after weighting: the greatest
+        over all pairs of arms; absent where it was not computed.
+    arm_balance : mapping
+        The standardised mean of each covariate in each arm, less that of all units, before and
+        after weighting; a pair's difference is that of its arms.
+    equals_difference_in_means : bool
+        Whether the limit is so tight that matching adjusts for next to nothing.
     """
 
     neighbors: int
@@ -54,17 +68,7 @@ class _Matched(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedLabelSettings(_Matched):
-    """Settings of the published method at label level.
-
-    Attributes
-    ----------
-    arms : pair by arm
-        Sizes of the arms, which are public at label level.
-    largest_weight : pair by arm
-        The largest weight of a unit; the noise is in proportion to it.
-    equals_difference_in_means : bool
-        Whether the limit is so tight that matching adjusts for next to nothing.
-    """
+    """Settings of the published method at label level."""
 
     methods: ClassVar[tuple[str, ...]] = ("published",)
     levels: ClassVar[tuple[str, ...]] = ("label",)
@@ -80,15 +84,7 @@ class PublishedLabelSettings(_Matched):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedSampleSettings(_Matched):
-    """Settings of the published method at sample level.
-
-    Attributes
-    ----------
-    noisy_arms : pair by arm
-        Sizes of the arms after randomised response.
-    largest_weight : pair by arm
-        The largest weight of a unit; the noise is in proportion to it.
-    """
+    """Settings of the published method at sample level."""
 
     methods: ClassVar[tuple[str, ...]] = ("published",)
     levels: ClassVar[tuple[str, ...]] = ("sample",)
@@ -100,44 +96,14 @@ class PublishedSampleSettings(_Matched):
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _MatchedArms(_Matched, ArmsSettings):
-    """What a release says of matching with three arms or more.
-
-    Attributes
-    ----------
-    neighbors : int
-        Neighbours (N) that each unit is matched with, in each arm.
-    matching_limit : mapping
-        How often a unit of each arm may be used, as a multiple of N (k); null without a limit.
-    largest_weight : mapping
-        The largest weight of a unit of each arm; the noise is in proportion to it.
-    """
-
-    matching_limit: Mapping[str, float | None]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedLabelArmsSettings(_MatchedArms):
-    """Settings of the published method at label level with three arms or more.
-
-    Attributes
-    ----------
-    arms : mapping
-        Sizes of the arms, which are public at label level.
-    balance : mapping
-        Standardised mean difference of each covariate, before and after weighting: the greatest
-        over all pairs of arms; absent where it was not computed.
-    arm_balance : mapping
-        The standardised mean of each covariate in each arm, less that of all units, before and
-        after weighting; a pair's difference is that of its arms.
-    equals_difference_in_means : bool
-        Whether the limit is so tight that matching adjusts for next to nothing.
-    """
+class PublishedLabelArmsSettings(_Matched, ArmsSettings):
+    """Settings of the published method at label level with three arms or more."""
 
     methods: ClassVar[tuple[str, ...]] = ("published",)
     levels: ClassVar[tuple[str, ...]] = ("label",)
 
+    matching_limit: Mapping[str, float | None]
     arms: Mapping[str, int]
     largest_weight: Mapping[str, float]
     balance: Mapping[str, tuple[float, float]] | Absent = ABSENT
@@ -149,18 +115,13 @@ class PublishedLabelArmsSettings(_MatchedArms):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedSampleArmsSettings(_MatchedArms):
-    """Settings of the published method at sample level with three arms or more.
-
-    Attributes
-    ----------
-    noisy_arms : mapping
-        Sizes of the arms after generalised randomised response.
-    """
+class PublishedSampleArmsSettings(_Matched, ArmsSettings):
+    """Settings of the published method at sample level with three arms or more."""
 
     methods: ClassVar[tuple[str, ...]] = ("published",)
     levels: ClassVar[tuple[str, ...]] = ("sample",)
 
+    matching_limit: Mapping[str, float | None]
     noisy_arms: Mapping[str, int]
     largest_weight: Mapping[str, float]
     noise_interval_covers: str

@@ -38,7 +38,7 @@ from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.noise import Noise
 from private_ate.release.intervals import fixed_uniforms, noise_draws
 from private_ate.request import Request
-from private_ate.study import Block, MatchingStudy
+from private_ate.study import Added, Block, MatchingStudy
 
 __all__ = [
     "CurveErrors", "FirstStep", "PseudoValues", "PublicSums", "RowCounts", "bootstrap_curve",
@@ -89,7 +89,7 @@ class RowCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class PublicSums:
+class PublicSums(Added):
     """Weights of every arm and stratum: their sum, squared sum and the largest; all integers.
 
     Attributes
@@ -102,14 +102,7 @@ class PublicSums:
 
     totals: Integers
     squares: Floats
-    largest: Integers
-
-    def __add__(self, other: PublicSums) -> PublicSums:
-        return PublicSums(
-            self.totals + other.totals,
-            self.squares + other.squares,
-            np.maximum(self.largest, other.largest),
-        )
+    largest: Integers = field(metadata={"add": np.maximum})
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,19 +251,8 @@ def button(text: str, *, quiet: bool = False, **attributes: str) -> Markup:
 
 def table(caption: str, names: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
     """Return a table; the first cell of a row heads it. Rows of a wide one stack on a phone."""
-    head = [element("th", name, scope="col") for name in names]
-    body = [
-        element(
-            "tr", element("th", row[0], scope="row"),
-            *(
-                element("td", cell, data_name=f"{name}:" if cell else "")
-                for name, cell in zip(names[1:], row[1:], strict=True)
-            ),
-        )
-        for row in rows
-    ]  # fmt: skip
     look = {"class_": "arms"} if len(names) >= _WIDE else {}
-    shown = markup.table(caption, head, body, **look)
+    shown = markup.table(caption, [(name, "") for name in names], rows, **look)
     return element("div", shown, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
