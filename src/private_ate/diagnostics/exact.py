@@ -236,7 +236,7 @@ def _means(study: LocalStudy, weights: LocalWeights) -> list[float]:
     """Return the weighted mean of each arm's outcomes."""
     bounds = study.domain.bounds
     unit = bounds.width / study.size / (1 << (OUTCOME_BITS + WEIGHT_BITS))
-    return [bounds.middle + total * unit for total in study.arm_sums(weights).totals]
+    return [bounds.middle + total * unit for total in study.arm_sums(weights)]
 
 
 def _pool(study: LocalStudy) -> tuple[LocalPool | LocalArmPool, PropensityModel]:

@@ -158,7 +158,7 @@ class SubgroupRows:
     @property
     def is_comparable(self) -> bool:
         """Whether every arm has somebody who counts and has an outcome, as far as is public."""
-        return not self.arms.members.has_empty
+        return 0 not in self.arms.members.counts
 
     @property
     def note(self) -> SubgroupNote:
