@@ -268,9 +268,11 @@ def curve_of(
         for side in (-1, 1)
     ]
     edges = horizon * np.arange(survival.size) / (survival.size - 1)
-    numbers = (tuple(one.tolist()) for one in (edges, survival, *ends, uncensored))
+    time, shown, low, high, low_each, high_each, observed = (
+        tuple(one.tolist()) for one in (edges, survival, *ends, uncensored)
+    )
     at_risk = tuple(round(value) for value in (rows * survival * uncensored).tolist())
-    return Curve(*numbers, at_risk, adjusted)
+    return Curve(time, shown, low, high, low_each, high_each, observed, at_risk, adjusted)
 
 
 def compare_risks(
