@@ -337,7 +337,7 @@ MUTANTS = (
     ),
     Mutant(
         "the label planner's half-width is halved",
-        "effects/predictions.py",
+        "effects/quantities.py",
         "return half_width(coverage, self.noises, self.likely, self.rule)",
         "return half_width(coverage, self.noises, self.likely, self.rule) / 2",
         "tests/unit/test_plan_predictions.py",
