@@ -157,20 +157,10 @@ class PlannedRow(NamedTuple):
         """Write down what is expected."""
         expected = self.errors.expected(coverage)
         return PlanRow(
-            epsilon,
-            expected.noise,
-            expected.sampling,
-            expected.error,
-            expected.half_width,
-            self.errors.note,
-            expected.half_width + expected.margin,
-            self.size,
-            self.errors.adjusted,
-            self.arm,
-            self.against,
-            self.outcome,
-            self.subgroup,
-        )
+            epsilon, expected.noise, expected.sampling, expected.error, expected.half_width,
+            self.errors.note, expected.half_width + expected.margin, self.size,
+            self.errors.adjusted, self.arm, self.against, self.outcome, self.subgroup,
+        )  # fmt: skip
 
 
 Table = Callable[[int, float], Sequence[PlannedRow]]
