@@ -22,7 +22,7 @@ import numpy.typing as npt
 from private_ate.arrays import Floats
 from private_ate.domain import Domain, Interval
 from private_ate.effects.estimate import Estimate, Quantity
-from private_ate.effects.predictions import Prediction
+from private_ate.effects.quantities import Prediction
 from private_ate.effects.table import AboutArms
 from private_ate.methods.assumptions import Assumptions, Predict
 from private_ate.methods.calibrated.clipping import OutcomeRange, outcomes_of, release_clip

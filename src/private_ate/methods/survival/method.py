@@ -41,13 +41,13 @@ from private_ate.methods.survival.first_step import (
     PseudoValues,
     PublicSums,
     RowCounts,
-    curve_budget,
     make_values,
     merge_strata,
     public_kernel,
     release_curves,
 )
 from private_ate.methods.survival.released_curves import note_of, notes_of
+from private_ate.privacy.budget import part_of_epsilon
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import WEIGHT_BITS
@@ -78,10 +78,10 @@ def estimate_survival(
     outcome = cast("Survival", study.domain.outcome)
     design = None
     if has_public_covariates(request.level):
-        first = curve_budget(request.epsilon, LABEL_SHARE)
+        first = part_of_epsilon(request.epsilon, LABEL_SHARE)
         step, design = release_label_curves(study, request, first, noise)
     else:
-        first = curve_budget(request.epsilon, SAMPLE_SHARE)
+        first = part_of_epsilon(request.epsilon, SAMPLE_SHARE)
         # Rows count alike, and absent ones not at all; a record may leave any arm.
         counts = RowCounts(lambda block: block.present.astype(np.int64), 1)
         step = release_curves(study, request, counts, None, first, noise)
