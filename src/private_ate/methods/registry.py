@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from private_ate.effects.estimate import Estimate
-    from private_ate.effects.predictions import Predict
+    from private_ate.effects.quantities import Predict
     from private_ate.parameters import Estimand, Target
     from private_ate.privacy.noise import Noise
     from private_ate.request import Request

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 from private_ate.arguments import one_of, real_number
 from private_ate.codec import OMITTED, encode
-from private_ate.effects.predictions import PredictedRow
+from private_ate.effects.quantities import PredictedRow
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import Level
