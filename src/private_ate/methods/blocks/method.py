@@ -20,7 +20,6 @@ from private_ate.arrays import Integers
 from private_ate.effects.estimate import Estimate
 from private_ate.methods.blocks.centres import centre_quantity, joint_rule
 from private_ate.methods.blocks.compare import compare_arms_as_they_are
-from private_ate.methods.blocks.counts import Counts, release_counts
 from private_ate.methods.blocks.inside import block_kernel
 from private_ate.methods.blocks.notes import adjusted_words, unadjusted_words
 from private_ate.methods.blocks.partition import draw_keys, draw_shuffles
@@ -30,7 +29,7 @@ from private_ate.methods.blocks.plan import (
     plain_shares,
     plan_blocks,
 )
-from private_ate.methods.blocks.run import Run
+from private_ate.methods.blocks.run import Counts, Run, release_counts
 from private_ate.methods.blocks.table import Released, estimate_of
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
