@@ -92,12 +92,12 @@ def draws_published(study, epsilon, draws, entropy):
     weights = pool.match(5, plan.limits)
     noise = Noise(entropy)
     unit = study.domain.bounds.width / study.size / 2**55
-    sums = study.arm_sums(weights)
+    control, treated = study.arm_sums(weights)
     sizes = [size << 30 for size in reversed(weights.largest)]
     noisy = []
     for _ in range(draws):
         pair = noise.laplace_disjoint(
-            "sums", [sums.treated, sums.control], sensitivities=sizes, epsilon=request.epsilon
+            "sums", [treated, control], sensitivities=sizes, epsilon=request.epsilon
         )
         noisy.append((pair[0] - pair[1]) * unit)
     return np.array(noisy)

@@ -44,8 +44,8 @@ MUTANTS = (
     Mutant(
         "a pseudo-value moves its sum by half the range of the table",
         "methods/survival/method.py",
-        "largest * int(width)",
-        "largest * int(width) // 2",
+        "steps.max(axis=(1, 2)) - steps.min(axis=(1, 2))",
+        "(steps.max(axis=(1, 2)) - steps.min(axis=(1, 2))) // 2",
         "tests/attacks/test_survival.py",
     ),
     Mutant(
@@ -337,7 +337,7 @@ MUTANTS = (
     ),
     Mutant(
         "the label planner's half-width is halved",
-        "effects/predictions.py",
+        "effects/quantities.py",
         "return half_width(coverage, self.noises, self.likely, self.rule)",
         "return half_width(coverage, self.noises, self.likely, self.rule) / 2",
         "tests/unit/test_plan_predictions.py",
@@ -499,8 +499,8 @@ MUTANTS = (
     Mutant(
         "the spread of a candidate is not looked for among the deviations of blocks",
         "privacy/joint.py",
-        "base = tuple(_apart(deviation, spread, blocks) for spread in rule.spreads)",
-        "base = tuple(0 * spread for spread in rule.spreads)",
+        "base = _apart(deviation, spread, blocks)",
+        "base = 0 * spread",
         "tests/unit/test_joint_centres.py",
     ),
     Mutant(
@@ -590,7 +590,7 @@ MUTANTS = (
     Mutant(
         "a row that changes arm or subgroup is counted as one move",
         "methods/blocks/compare.py",
-        "moves = changes if forms.count == 1 else 2 * changes * (1 + subgroups.overall)",
+        "moves = changes if forms.count == 1 else 2 * changes * (1 + run.subgroups.overall)",
         "moves = changes",
         "tests/properties/test_blocks_replay.py",
     ),

@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arrays import Codes
-from private_ate.domain import Domain, Outcome
+from private_ate.domain.domain import Domain
+from private_ate.domain.outcome import Outcome
 
 __all__ = [
     "ALL_PRESENT",
@@ -245,11 +246,6 @@ class ArmSizes:
     counts: tuple[int, ...]
 
     @classmethod
-    def of(cls, treated: int, control: int) -> ArmSizes:
-        """Return the sizes of two arms."""
-        return cls((control, treated))
-
-    @classmethod
     def count(cls, arm: Codes, arms: int) -> ArmSizes:
         """Count the codes of ``arms`` arms."""
         return cls(tuple(map(int, np.bincount(arm, minlength=arms))))
@@ -262,16 +258,6 @@ class ArmSizes:
         return self.counts[arm]
 
     @property
-    def treated(self) -> int:
-        """The size of the treated arm, where there are two."""
-        return self._pair[1]
-
-    @property
-    def control(self) -> int:
-        """The size of the control arm, where there are two."""
-        return self._pair[0]
-
-    @property
     def total(self) -> int:
         """All rows."""
         return sum(self.counts)
@@ -282,19 +268,9 @@ class ArmSizes:
         return min((count for count in self.counts if count), default=0)
 
     @property
-    def has_empty(self) -> bool:
-        """Whether some declared arm holds nobody."""
-        return 0 in self.counts
-
-    @property
     def others(self) -> int:
         """How many rows the smallest arm has to stand in for (n₁); of two arms the larger."""
         return self.total - self.smaller
-
-    @property
-    def _pair(self) -> tuple[int, int]:
-        control, treated = self.counts
-        return control, treated
 
 
 MatchingLimits = tuple[int | None, ...]
@@ -328,25 +304,6 @@ class MatchPool(Protocol):
 
     def match_sharing_ties(self, neighbors: int) -> RowWeights:
         """Match without limits, units at equal distance sharing their mass."""
-
-
-@dataclass(frozen=True, slots=True)
-class ArmSums:
-    """Weighted sums of centred outcomes in each arm, as exact integers; the reference first."""
-
-    totals: tuple[int, ...]
-
-    @property
-    def treated(self) -> int:
-        """The sum of the treated arm, where there are two."""
-        _, treated = self.totals
-        return treated
-
-    @property
-    def control(self) -> int:
-        """The sum of the control arm, where there are two."""
-        control, _ = self.totals
-        return control
 
 
 class MatchingStudy(Study, Protocol):
@@ -388,5 +345,5 @@ class MatchingStudy(Study, Protocol):
     ) -> S:
         """Return the sum of a kernel that also sees the weight of each row."""
 
-    def arm_sums(self, weights: RowWeights) -> ArmSums:
-        """Return the weighted sums of centred outcomes in the arms of the weights."""
+    def arm_sums(self, weights: RowWeights) -> tuple[int, ...]:
+        """Return the weighted sums of centred outcomes by arm, exactly; the reference first."""

@@ -22,8 +22,10 @@ from private_ate.baselines.synthetic_records import RecordCoding
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import NumericRangeError
-from private_ate.methods.blocks.compare import Forms, compare_arms_as_they_are
-from private_ate.methods.blocks.counts import Counts, Subgroups, release_counts
+from private_ate.methods.blocks.compare import compare_arms_as_they_are
+from private_ate.methods.blocks.counts import Counts, release_counts
+from private_ate.methods.blocks.plan import PlainShares
+from private_ate.methods.blocks.run import Run
 from private_ate.methods.calibrated.clipping import release_range
 from private_ate.models.private_score import Scaling, release_scaling
 from private_ate.privacy.entropy import SeededEntropy
@@ -164,6 +166,12 @@ def block_of_ends(outcome=OUTCOME_STEPS, place=1.0, treated=1):
 
 SCALING = Scaling(np.array([2.0]), np.array([-1.0]))
 STRATA = Strata(SCALING, np.array([1.0]), 4)
+
+
+def blocks_run(study, noise):
+    return Run.of(study, Request("sample", Fraction(3)), noise)
+
+
 STEPS = {
     "standardisation": lambda study, noise: release_scaling(
         study, noise, epsilon=LARGE_EPSILON, changes=1, stretch=4.0
@@ -171,18 +179,11 @@ STEPS = {
     "cells": lambda study, noise: release_cells(
         study, STRATA, noise, count_epsilon=Fraction(1), sum_epsilon=Fraction(1)
     ),
-    "arms": lambda study, noise: release_counts(
-        study, Subgroups(), noise, epsilon=Fraction(1), changes=1
-    ),
+    "arms": lambda study, noise: release_counts(blocks_run(study, noise), Fraction(1)),
     "compared": lambda study, noise: compare_arms_as_they_are(
-        [study],
-        Subgroups(),
-        Forms.of(Counts(np.array([[5e8, 5e8]]), 1.0)),
-        noise,
-        means=Fraction(1),
-        effect=Fraction(1),
-        interval=Fraction(1),
-        changes=1,
+        blocks_run(study, noise),
+        Counts(np.array([[5e8, 5e8]]), 1.0),
+        PlainShares(Fraction(0), Fraction(1, 3), Fraction(1, 3)),
     ),
     "strata": lambda study, noise: release_strata(study, STRATA, noise, epsilon=LARGE_EPSILON),
 }

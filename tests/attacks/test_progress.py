@@ -11,7 +11,7 @@ from private_ate.baselines.aim import AimOptions
 from private_ate.baselines.privsyn import PrivSynOptions
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
-from private_ate.methods.blocks.method import BlocksOptions
+from private_ate.methods.blocks.plan import BlocksOptions
 from private_ate.models.private_score import Scaling, ScoreObjective
 from private_ate.privacy.objective import ObjectiveCalibration
 from private_ate.request import Request

@@ -14,7 +14,8 @@ from private_ate.domain import Domain, Interval, SamplingWeights, Treatment
 from private_ate.engines.grouping import groups_of
 from private_ate.engines.local import FurtherOutcome, LocalStudy
 from private_ate.methods.blocks import method
-from private_ate.methods.blocks.method import BlocksOptions, estimate_blocks
+from private_ate.methods.blocks.method import estimate_blocks
+from private_ate.methods.blocks.plan import BlocksOptions
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS

@@ -134,7 +134,7 @@ def test_greedy_matching_of_many_rows_respects_limits_and_spends_every_unit():
 def test_with_the_floor_every_unit_finds_a_match_and_all_mass_is_spent(seed, k):
     rng = np.random.default_rng(seed)
     scores, treatment, neighbors = draw_case(rng)
-    arms = ArmSizes.of(int(treatment.sum()), int((~treatment).sum()))
+    arms = ArmSizes((int((~treatment).sum()), int(treatment.sum())))
     plan = plan_limits(
         arms, neighbors=neighbors, peak_reuse=int(rng.integers(1, 60)), epsilon=1.0,
         coefficient=0.01, cap_at_peak=bool(seed % 2), k=k,
@@ -146,8 +146,8 @@ def test_with_the_floor_every_unit_finds_a_match_and_all_mass_is_spent(seed, k):
 
     assert min(found) >= 1
     assert all(used <= limits[arm] for used, arm in zip(uses, treatment.tolist(), strict=True))
-    assert sum(m for m, arm in zip(mass, treatment, strict=True) if arm) == arms.control
-    assert sum(m for m, arm in zip(mass, treatment, strict=True) if not arm) == arms.treated
+    assert sum(m for m, arm in zip(mass, treatment, strict=True) if arm) == arms[0]
+    assert sum(m for m, arm in zip(mass, treatment, strict=True) if not arm) == arms[1]
     np.testing.assert_allclose(weights.values, [1 + float(m) for m in mass], atol=2.0**-24)
 
 
@@ -166,7 +166,7 @@ def test_one_outcome_moves_its_arm_by_its_weight_times_the_range_and_no_more(see
 
     before, after = (study_with(treatment, end).arm_sums(weights) for end in (low, high))
 
-    moved = (after.treated - before.treated, after.control - before.control)
+    moved = (after[1] - before[1], after[0] - before[0])
     own = int(weights.steps[row]) * OUTCOME_STEPS
     assert moved == ((own, 0) if treatment[row] else (0, own))
     largest = weights.largest[int(treatment[row])]
@@ -196,14 +196,14 @@ def test_without_the_floor_the_published_sensitivity_is_exceeded():
     assert exceeded > 0
 
     plan = plan_limits(
-        ArmSizes.of(60, 12), neighbors=neighbors, peak_reuse=60, epsilon=1.0, coefficient=0.01,
+        ArmSizes((12, 60)), neighbors=neighbors, peak_reuse=60, epsilon=1.0, coefficient=0.01,
         cap_at_peak=True, k=k,
     )  # fmt: skip
     assert plan.counts == (5, 1)
 
 
 def test_the_limits_are_those_of_equations_9_to_12_with_the_floor():
-    arms = ArmSizes.of(200, 800)
+    arms = ArmSizes((800, 200))
     common = {"neighbors": 5, "peak_reuse": 60, "epsilon": 2.0, "coefficient": 0.01}
     ideal = math.sqrt(2.0 * 0.01 * 800 * 12 / 2)  # 9.8
 

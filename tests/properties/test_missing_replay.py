@@ -9,7 +9,8 @@ import pytest
 import replay
 from private_ate.domain import Domain, Interval, Outcome
 from private_ate.engines.local import LocalStudy
-from private_ate.methods.blocks.method import BlocksOptions, estimate_blocks
+from private_ate.methods.blocks.method import estimate_blocks
+from private_ate.methods.blocks.plan import BlocksOptions
 from private_ate.methods.calibrated import private
 from private_ate.methods.calibrated.method import estimate_calibrated
 from private_ate.methods.calibrated.options import CalibratedOptions

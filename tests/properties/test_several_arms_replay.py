@@ -13,7 +13,8 @@ import replay
 from private_ate.domain import Categories, Domain, Interval, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.methods.blocks import compare
-from private_ate.methods.blocks.method import BlocksOptions, estimate_blocks
+from private_ate.methods.blocks.method import estimate_blocks
+from private_ate.methods.blocks.plan import BlocksOptions
 from private_ate.methods.published.matching import ScoreNoise
 from private_ate.methods.published.method import PublishedOptions, estimate_published
 from private_ate.privacy.noise import Noise

@@ -19,7 +19,7 @@ from private_ate.audit.samplers import check_samplers
 from private_ate.cli.app import app
 from private_ate.methods.blocks.plan import BlocksOptions
 from private_ate.methods.composition import takes
-from private_ate.privacy import noise
+from private_ate.privacy import noise, samplers
 from private_ate.privacy.entropy import SeededEntropy
 from private_ate.request import Request
 
@@ -147,7 +147,7 @@ def test_whole_releases_of_the_real_method_show_nothing():
 
 
 def test_whole_releases_without_noise_are_found(monkeypatch):
-    monkeypatch.setattr(noise, "geometric", lambda *_, **__: 0)
+    monkeypatch.setattr(samplers, "geometric", lambda *_, **__: 0)
     line = audit_release(PUBLISHED, "label", 100)
     assert not line.passed
 

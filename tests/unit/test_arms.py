@@ -137,9 +137,8 @@ def test_sizes_of_arms_add_up_and_name_the_smallest_that_is_not_empty():
     sizes = ArmSizes.count(np.array([0, 2, 2], np.uint8), 4) + ArmSizes((1, 0, 3, 0))
     assert sizes == ArmSizes((2, 0, 5, 0))
     assert (sizes.total, sizes.smaller, sizes.others, sizes[2]) == (7, 2, 5, 5)
-    assert sizes.has_empty
-    pair = ArmSizes.of(treated=3, control=8)
-    assert (pair.treated, pair.control, pair.smaller, pair.others) == (3, 8, 3, 8)
+    pair = ArmSizes((8, 3))
+    assert (pair.smaller, pair.others) == (3, 8)
 
 
 def test_undeclared_labels_of_several_arms_are_an_error_that_counts_them():

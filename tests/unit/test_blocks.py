@@ -14,12 +14,12 @@ from private_ate.domain import Domain, Interval, SamplingWeights
 from private_ate.engines.grouping import group_places, groups_of
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError, NumericRangeError
-from private_ate.methods.blocks.counts import Subgroups
 from private_ate.methods.blocks.inside import block_effects, block_kernel
-from private_ate.methods.blocks.method import BlocksOptions, estimate_blocks
+from private_ate.methods.blocks.method import estimate_blocks
 from private_ate.methods.blocks.partition import Shuffle, draw_shuffles
-from private_ate.methods.blocks.plan import Ask, Inside, plan_blocks
+from private_ate.methods.blocks.plan import Ask, BlocksOptions, Inside, plan_blocks
 from private_ate.methods.blocks.regression import choose_terms
+from private_ate.methods.blocks.run import Subgroups
 from private_ate.models.forest import ForestSize, out_of_bag
 from private_ate.planning import StudySizes, plan_ate
 from private_ate.privacy.entropy import SeededEntropy

@@ -9,7 +9,8 @@ import pytest
 from private_ate.audit.replay import Recording
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
-from private_ate.methods.blocks.method import BlocksOptions, estimate_blocks
+from private_ate.methods.blocks.method import estimate_blocks
+from private_ate.methods.blocks.plan import BlocksOptions
 from private_ate.methods.calibrated import method as calibrated
 from private_ate.methods.calibrated.design import pose
 from private_ate.methods.calibrated.options import CalibratedOptions

@@ -51,7 +51,7 @@ def test_a_fold_adds_up_the_same_whatever_the_size_of_blocks(monkeypatch):
 
     def count(block):
         treated = int(np.count_nonzero(block.treatment))
-        return ArmSizes.of(treated, block.treatment.size - treated)
+        return ArmSizes((block.treatment.size - treated, treated))
 
     whole = study.fold(count)
     monkeypatch.setattr(local, "_BLOCK_ROWS", 17)
@@ -62,7 +62,7 @@ def test_a_fold_adds_up_the_same_whatever_the_size_of_blocks(monkeypatch):
     )  # fmt: skip
 
     assert watched.fold(count, title="counting") == whole
-    assert whole == ArmSizes.of(int(treatment.sum()), int((~treatment).sum()))
+    assert whole == ArmSizes((int((~treatment).sum()), int(treatment.sum())))
     assert heard == [("counting", done, 295) for done in range(1, 296)]
 
 
@@ -70,7 +70,7 @@ def test_a_public_view_holds_no_outcomes_and_a_study_is_not_pickled():
     study = make_study(np.zeros((0, 3)), np.array([True, False, True]))
 
     assert study.public().outcome is None
-    assert study.public().fold(lambda b: ArmSizes.of(int(b.outcome is None), 0)).treated == 1
+    assert study.public().fold(lambda b: ArmSizes((int(b.outcome is None),))).total == 1
     with pytest.raises(TypeError, match="holds records"):
         pickle.dumps(study)
     assert "array" not in repr(study)

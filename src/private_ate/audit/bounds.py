@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.arrays import Floats
+from private_ate.arrays import Floats, Integers
 
 CONFIDENCE = 0.999
 _CANDIDATES = 200
 _BINS = 16  # of each number, of equal counts
-
-
-@dataclass(frozen=True, slots=True)
-class _Event:
-    """The outputs at or beyond a threshold, and which sample they favour."""
-
-    threshold: float
-    above: bool
-    first_favoured: bool
-
-    def counts(self, first: Floats, second: Floats) -> tuple[int, int]:
-        """Return how often the event happens in the favoured and in the other sample."""
-        hits = [
-            int(
-                np.count_nonzero(
-                    sample >= self.threshold if self.above else sample <= self.threshold
-                )
-            )
-            for sample in (first, second)
-        ]
-        return (hits[0], hits[1]) if self.first_favoured else (hits[1], hits[0])
 
 
 def epsilon_bound(first: Floats, second: Floats, delta: float = 0.0) -> float:
@@ -44,9 +22,24 @@ def epsilon_bound(first: Floats, second: Floats, delta: float = 0.0) -> float:
     probabilities are bounded on the others, each at 0.0005.
     """
     seen = first.size // 4
-    event = _best_event(first[:seen], second[:seen], delta)
-    common, rare = event.counts(first[seen:], second[seen:])
-    return max(0.0, float(_bound(common, rare, first.size - seen, delta)))
+    pooled = np.unique(np.concatenate((first[:seen], second[:seen])))
+    thresholds = pooled[np.linspace(0, pooled.size - 1, _CANDIDATES).astype(np.int64)]
+    tails = [_tails(sample[:seen], thresholds) for sample in (first, second)]
+    # Every event as one that the first sample favours, and as one that the second does.
+    common, rare = np.stack(tails, axis=-1), np.stack(tails[::-1], axis=-1)
+    event = np.argmax(_bound(common, rare, seen, delta))
+    place, tail, favoured = np.unravel_index(event, common.shape)
+    at = thresholds[place : place + 1]
+    hits = [int(_tails(sample[seen:], at)[0, tail]) for sample in (first, second)]
+    bound = _bound(hits[favoured], hits[1 - favoured], first.size - seen, delta)
+    return max(0.0, float(bound))
+
+
+def _tails(sample: Floats, thresholds: Floats) -> Integers:
+    """Count draws at or above each threshold and at or below it, shape (thresholds, 2)."""
+    ordered = np.sort(sample)
+    above = sample.size - np.searchsorted(ordered, thresholds, "left")
+    return np.column_stack((above, np.searchsorted(ordered, thresholds, "right")))
 
 
 def largest_gap(first: Floats, second: Floats) -> float:
@@ -75,23 +68,6 @@ def joint_evidence(first: Floats, second: Floats, seen: int) -> tuple[Floats, Fl
         ratio = np.log((counts[0] + 0.5) / (counts[1] + 0.5))
         totals = [total + ratio[place] for total, place in zip(totals, places, strict=True)]
     return totals[0], totals[1]
-
-
-def _best_event(first: Floats, second: Floats, delta: float) -> _Event:
-    pooled = np.unique(np.concatenate((first, second)))
-    places = np.unique(np.linspace(0, pooled.size - 1, _CANDIDATES).astype(np.int64))
-    events = [
-        _Event(float(threshold), above, favoured)
-        for threshold in pooled[places]
-        for above in (True, False)
-        for favoured in (True, False)
-    ]
-    counts = [event.counts(first, second) for event in events]
-    bounds = _bound(
-        np.array([pair[0] for pair in counts]), np.array([pair[1] for pair in counts]),
-        first.size, delta,
-    )  # fmt: skip
-    return events[int(np.argmax(bounds))]
 
 
 def _bound(

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CsvFile", "count_records", "find_long_lines", "marked_encoding", "parse_lines",
-    "point_numbers", "read_header", "read_lines", "rows_before_header", "split_header",
+    "read_header", "read_lines", "rows_before_header", "split_header",
 ]  # fmt: skip
 
 SEPARATORS: Final = (",", ";", "\t", "|", ":")
@@ -156,18 +156,6 @@ def _known_encoding(encoding: str) -> str:
         msg = "the encoding of a text file is utf-8, cp1252 or utf-16; save it as UTF-8 otherwise"
         raise ArgumentError(msg, parameter="encoding")
     return found
-
-
-def point_numbers(texts: pl.Series, decimal: str) -> pl.Series:
-    """Return texts as numbers are written with a point; what is none in the file is missing."""
-    if decimal == ".":
-        return texts
-    import polars as pl
-
-    text = pl.col("text")
-    has_no_point = ~text.str.contains(".", literal=True)
-    pointed = pl.when(has_no_point).then(text.str.replace(",", ".", literal=True))
-    return pl.DataFrame({"text": texts}).select(pointed).to_series()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
@@ -74,7 +75,8 @@ class StreamedTable(Table):
 
     def chunks(self, columns: Sequence[str]) -> Iterator[Table]:
         """Yield the rows in order, each chunk with these columns."""
-        frames = _frames(self.file, list(dict.fromkeys(columns)), self.chunk)
+        wanted = list(dict.fromkeys(columns))
+        frames = _quietly(lambda: _frames(self.file, wanted, self.chunk), self.file)
         while (frame := _quietly(lambda: next(frames, None), self.file)) is not None:
             if frame.height:
                 yield table_of(frame, typed=self.typed, decimal=self.decimal, codes=self.codes)
@@ -254,20 +256,14 @@ def _quietly(action: Callable[[], T], file: DataFile) -> T:
     def read() -> T:
         if package is None:
             return action()
-        is_absent = False
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), suppress(ModuleNotFoundError):
             warnings.simplefilter("ignore")
-            try:
-                return action()
-            except ModuleNotFoundError:
-                is_absent = True
-        if is_absent:
-            msg = (
-                f"reading {path.suffix} files needs the formats extra ({package}): "
-                "pip install 'private-ate[formats]'"
-            )
-            raise ArgumentError(msg)
-        raise AssertionError
+            return action()
+        msg = (
+            f"reading {path.suffix} files needs the formats extra ({package}): "
+            "pip install 'private-ate[formats]'"
+        )
+        raise ArgumentError(msg)
 
     return without_words(read, f"the file {path.name!r} cannot be read as {what}")
 

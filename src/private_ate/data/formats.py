@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
-from private_ate.data.tables import ValueCodes
 from private_ate.data.workbooks import MOST_BYTES, too_large
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ _UNPACKED: Final[Mapping[bytes, Callable[[Path], Any]]] = {
 _PIECE: Final = 1 << 20
 
 
-def value_codes(path: Path) -> ValueCodes:
+def value_codes(path: Path) -> dict[str, dict[str, tuple[float, ...]]]:
     """Return the codes that stand for labels, by column and label; none but of Stata and SPSS.
 
     An outcome's event or an arm can then be declared by its label, as code books do.

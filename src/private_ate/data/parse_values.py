@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arrays import Bits, Floats
-from private_ate.data.csv_file import point_numbers
 from private_ate.domain.column_types import TRUTH, label_text, parse_number
 
 if TYPE_CHECKING:
@@ -152,11 +151,23 @@ def _cast_arrow(column: Any) -> Any:  # noqa: ANN401  # an array or a chunked ar
     return cast.to_numpy() if isinstance(cast, pa.ChunkedArray) else cast.to_numpy(False)
 
 
+def _point_numbers(texts: pl.Series, decimal: str) -> pl.Series:
+    """Return texts as numbers are written with a point; what is none in the file is missing."""
+    if decimal == ".":
+        return texts
+    import polars as pl
+
+    text = pl.col("text")
+    has_no_point = ~text.str.contains(".", literal=True)
+    pointed = pl.when(has_no_point).then(text.str.replace(",", ".", literal=True))
+    return pl.DataFrame({"text": texts}).select(pointed).to_series()
+
+
 def parse_texts(series: nw.Series[Any], decimal: str) -> Floats:
     """Return a column of texts as floats; words for truth count, what is no number is NaN."""
     import polars as pl
 
-    texts = point_numbers(column_texts(series), decimal)
+    texts = _point_numbers(column_texts(series), decimal)
     values = texts.cast(pl.Float64, strict=False)
     truth = texts.str.to_lowercase().replace_strict(TRUTH, default=None)
     return values.fill_null(truth).to_numpy().astype(np.float64)
@@ -170,7 +181,7 @@ def equal_texts(series: nw.Series[Any], label: str, decimal: str) -> Bits:
     hit = (texts == label).fill_null(value=False)
     number = parse_number(label)
     if number is not None:
-        numbers = point_numbers(texts, decimal).cast(pl.Float64, strict=False)
+        numbers = _point_numbers(texts, decimal).cast(pl.Float64, strict=False)
         hit |= (numbers == number).fill_null(value=False)
     if number in (0.0, 1.0):
         truth = "true" if number else "false"

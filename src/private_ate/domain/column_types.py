@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from private_ate.arguments import settle
 from private_ate.errors import DomainError
 
 __all__ = [
@@ -142,8 +143,7 @@ class Categories:
         if catch_all is not None and catch_all not in texts:
             msg = f"the catch-all category {catch_all!r} is not among the declared labels"
             raise DomainError(msg)
-        object.__setattr__(self, "labels", texts)
-        object.__setattr__(self, "other", catch_all)
+        settle(self, labels=texts, other=catch_all)
 
 
 @dataclass(frozen=True, slots=True)

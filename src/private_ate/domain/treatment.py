@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
+from private_ate.arguments import settle
 from private_ate.domain.column_types import Label, label_text, parse_number
 from private_ate.errors import DomainError
 
@@ -100,11 +101,10 @@ class Treatment:
             treated = [label for label in declared if label != control][-1]
             if edges is None and len(declared) == 2:
                 declared = None  # two labels, however they were given
-        for name, value in (
-            ("column", column), ("treated", treated), ("control", control),
-            ("other", other), ("arms", declared), ("bins", edges), ("is_assumed", is_assumed),
-        ):  # fmt: skip
-            object.__setattr__(self, name, value)
+        settle(
+            self, column=column, treated=treated, control=control, other=other, arms=declared,
+            bins=edges, is_assumed=is_assumed,
+        )  # fmt: skip
         self._check()
 
     def _check(self) -> None:

@@ -349,11 +349,7 @@ def p_value_of(release: Release, effect: Effect) -> float:
         return chance_beyond(abs(effect.estimate), noises, variances, rule)
     from private_ate.effects.row_errors import chance_of_effect  # as above
 
-    quantile = longer_half(effect.estimate, effect.noise_interval)
-    half = longer_half(effect.estimate, effect.interval)
-    if half <= 0:
-        return 1.0 if effect.estimate == 0 else 0.0
-    return chance_of_effect(release, effect, facts.confidence, quantile=quantile, half=half)
+    return chance_of_effect(release, effect)
 
 
 def _is_cut(release: Release, effect: Effect) -> bool:

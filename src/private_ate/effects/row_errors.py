@@ -8,72 +8,69 @@ counts as a normal error beside that noise.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
 from scipy.special import ndtr, ndtri
 
 from private_ate.privacy.distributions import NoiseDistribution, staircase_variance
 from private_ate.privacy.quantiles import staircase_quantile, two_staircase_quantile
-from private_ate.release.intervals import (
-    chance_beyond,
-    half_width,
-    noise_half_width,
-)
-from private_ate.release.metadata import Effect, Step
+from private_ate.release.intervals import chance_beyond, half_width, noise_half_width
+from private_ate.release.metadata import Effect, Step, longer_half
 from private_ate.release.release import Release
 
 # Steps whose noise is that of the effect itself; several of them are one draw an arm. Those of the
 # second kind have noise intervals that are normal by definition.
 _LAST_STEPS: Final = ("effect", "mean effect", "outcome sum", "outcome sums")
 _NORMAL_STEPS: Final = ("mean score", "mean and variance of scores")
-_ROUNDED: Final = (
-    "trimmed_centre",
-    "joint_centres",
-    "laplace_disjoint",
-)  # near Laplace's, of no exact form
+# Near Laplace's distribution, of no exact form.
+_ROUNDED: Final = ("trimmed_centre", "joint_centres", "laplace_disjoint")
+_DISTRIBUTIONS: Final[dict[str, Literal["staircase", "laplace"]]] = {
+    "staircase": "staircase",
+    "staircase_disjoint": "staircase",
+    "laplace": "laplace",
+    "laplace_disjoint": "laplace",
+    "laplace_rows": "laplace",
+}
 _LARGEST_EPSILON: Final = 1000.0  # beyond it the quantiles of a staircase are no numbers
-_STAIRCASES: Final = ("staircase", "staircase_disjoint")
-_LAPLACES: Final = ("laplace", "laplace_disjoint", "laplace_rows")
 
 
-@dataclass(frozen=True, slots=True)
-class RowVariances:
+class RowVariances(NamedTuple):
     """The variance of a row's noise, and that of everything else that its interval covers."""
 
     noise: float
     sampling: float
 
 
-def row_variances(
-    release: Release, effect: Effect, coverage: float, *, quantile: float, half: float
-) -> RowVariances:
-    """Return both variances of a row whose noise has this quantile and whose interval this half.
+def row_variances(release: Release, effect: Effect) -> RowVariances:
+    """Return both variances of a row that has an interval and one of its noise.
 
     Where the release does not state the shape of the noise, its variance is the largest that a
     normal distribution, Laplace's and, unless the mechanism is known to be near those, the
     staircases among its steps have with this quantile (without steps, one at the whole ε), but no
     more than the first two would have if all of the interval were noise.
     """
-    reach = half * _normal_ratio(coverage)
-    noises = _scaled_noises(release, effect, coverage, quantile)
+    coverage = release.facts.confidence
+    quantile, half = _reaches(effect)
+    noises = _noises_of(release, effect, quantile)
     if noises:
         variance = sum(noise.variance for noise in noises)
         return RowVariances(variance, _variance_beside(tuple(noises), half, coverage))
-    deviation = quantile * _normal_ratio(coverage)
+    normal = _normal_ratio(coverage)
+    deviation = quantile * normal
     if quantile > 0 and not _is_normal(release):
-        usual = max(_normal_ratio(coverage), _laplace_ratio(coverage))
+        usual = max(normal, math.sqrt(2) / -math.log1p(-coverage))  # Laplace's
         stairs = []
         if not any(step.mechanism in _ROUNDED for step in release.steps):
-            stairs = [_staircase_ratio(coverage, epsilon) for epsilon in _stairs(release)]
+            stairs = [
+                math.sqrt(staircase_variance(epsilon)) / staircase_quantile(coverage, epsilon)
+                for epsilon in _stairs(release)
+            ]
         deviation = min(quantile * max([usual, *stairs]), half * usual)
-    return RowVariances(deviation**2, max(reach**2 - deviation**2, 0.0))
+    return RowVariances(deviation**2, max((half * normal) ** 2 - deviation**2, 0.0))
 
 
-def chance_of_effect(
-    release: Release, effect: Effect, coverage: float, *, quantile: float, half: float
-) -> float:
+def chance_of_effect(release: Release, effect: Effect) -> float:
     """Return how likely errors alone are as large as the effect, were there none.
 
     The errors are the noise, whose quantile at a coverage is known, and the normal error that makes
@@ -81,19 +78,35 @@ def chance_of_effect(
     Where the shape of the noise is not known it is the larger chance of a normal distribution and
     of Laplace's, whose tails are longer.
     """
-    size = abs(effect.estimate)
+    size, coverage = abs(effect.estimate), release.facts.confidence
+    quantile, half = _reaches(effect)
+    if half <= 0:
+        return 1.0 if size == 0 else 0.0
     normal = 2 * float(ndtr(-size / (half * _normal_ratio(coverage))))
     if quantile <= 0 or _is_normal(release):
         return normal
-    known = _scaled_noises(release, effect, coverage, quantile)
-    noises = known or _scaled([NoiseDistribution("laplace", 1.0, 1.0)], coverage, quantile)
+    known = _noises_of(release, effect, quantile)
+    laplace = [NoiseDistribution("laplace", 1.0, 1.0)]
+    noises = known or _scaled(laplace, coverage, quantile)
     variance = _variance_beside(tuple(noises), half, coverage)
     chance = chance_beyond(size, noises, [(variance,)], "convolved")
     return chance if known else max(chance, normal)
 
 
+def _reaches(effect: Effect) -> tuple[float, float]:
+    """Return the half-widths of the noise interval and of the interval."""
+    pairs = effect.noise_interval or (math.nan, math.nan), effect.interval or (math.nan, math.nan)
+    quantile, half = (longer_half(effect.estimate, pair) for pair in pairs)
+    return quantile, half
+
+
 def _is_normal(release: Release) -> bool:
     return any(step.name in _NORMAL_STEPS for step in release.steps)
+
+
+def _normal_ratio(coverage: float) -> float:
+    """Return the standard deviation over the quantile of a normal distribution."""
+    return 1 / float(ndtri((1 + coverage) / 2))
 
 
 @lru_cache(maxsize=256)  # every form that shows a release asks for the p-values of its rows
@@ -109,13 +122,30 @@ def _variance_beside(noises: tuple[NoiseDistribution, ...], half: float, coverag
     return low**2
 
 
-def _scaled_noises(
-    release: Release, effect: Effect, coverage: float, quantile: float
-) -> list[NoiseDistribution]:
-    """Return the noises of a row, of which a quantile is known; none where steps do not say."""
-    if quantile <= 0 or _is_normal(release):
+def _noises_of(release: Release, effect: Effect, quantile: float) -> list[NoiseDistribution]:
+    """Return the noises of a row, whose sum has this quantile; none where steps do not say."""
+    steps = [step for step in release.steps if step.name.partition(", ")[0] in _LAST_STEPS]
+    kinds = {(step.mechanism, step.epsilon) for step in steps}
+    # Rows of subgroups mix their draws.
+    if quantile <= 0 or _is_normal(release) or len(kinds) != 1 or any(one.part for one in steps):
         return []
-    return _scaled(_drawn_noises(release, effect), coverage, quantile)
+    ((mechanism, epsilon),) = kinds
+    name = _DISTRIBUTIONS.get(mechanism)
+    sizes = tuple(float(size) for step in steps for size in step.sensitivity or ())
+    if name is None or not _is_drawn(epsilon) or not all(size > 0 for size in sizes):
+        return []
+    if len(sizes) > 2:
+        sizes = _sizes_of_arms(release, effect, sizes)
+    drawn = [NoiseDistribution(name, size, epsilon) for size in sizes]
+    return _scaled(drawn, release.facts.confidence, quantile)
+
+
+def _sizes_of_arms(release: Release, effect: Effect, sizes: tuple[float, ...]) -> tuple[float, ...]:
+    """Pick the two arms of a row out of one size per arm, the reference first."""
+    arms = () if release.treatment is None else release.treatment.arms
+    if len(arms) != len(sizes) or not {effect.arm, effect.against} <= set(arms):
+        return ()
+    return sizes[arms.index(effect.arm)], sizes[arms.index(effect.against)]
 
 
 def _scaled(
@@ -124,35 +154,13 @@ def _scaled(
     """Return the noises in units of the outcome, in which their sum has this quantile."""
     if not noises:
         return []
-    unit = quantile / _quantile(coverage, noises)
-    return [noise.scaled(unit) for noise in noises]
-
-
-def _quantile(coverage: float, noises: list[NoiseDistribution]) -> float:
-    """Return the quantile of a draw or of the difference of two, exactly as releases have it."""
     first, *others = noises
-    if first.name == "staircase" and others:
+    if first.name == "staircase" and others:  # exactly as releases have it
         epsilon = float(first.epsilon)
-        return two_staircase_quantile(coverage, epsilon, first.unit, others[0].unit)
-    return noise_half_width(coverage, noises)
-
-
-def _drawn_noises(release: Release, effect: Effect) -> list[NoiseDistribution]:
-    """Read the draws of a row off the steps, in units of their own grid."""
-    steps = _last_steps(release)
-    kinds = {(step.mechanism, step.epsilon) for step in steps}
-    if len(kinds) != 1 or any(step.part for step in steps):  # rows of subgroups mix their draws
-        return []
-    ((mechanism, epsilon),) = kinds
-    sizes = tuple(float(size) for step in steps for size in step.sensitivity or ())
-    known = mechanism in _STAIRCASES or mechanism in _LAPLACES
-    if not known or not _is_drawn(epsilon) or not all(size > 0 for size in sizes):
-        return []
-    if len(sizes) > 2:
-        sizes = _sizes_of_arms(release, effect, sizes)
-    if mechanism in _STAIRCASES:
-        return [NoiseDistribution("staircase", size, epsilon) for size in sizes]
-    return [NoiseDistribution("laplace", size, epsilon) for size in sizes]
+        own = two_staircase_quantile(coverage, epsilon, first.unit, others[0].unit)
+    else:
+        own = noise_half_width(coverage, noises)
+    return [noise.scaled(quantile / own) for noise in noises]
 
 
 def _stairs(release: Release) -> list[float]:
@@ -181,28 +189,3 @@ def _stair_epsilon(step: Step) -> float:
         else:
             high = middle
     return math.exp(low)
-
-
-def _last_steps(release: Release) -> list[Step]:
-    return [step for step in release.steps if step.name.partition(", ")[0] in _LAST_STEPS]
-
-
-def _sizes_of_arms(release: Release, effect: Effect, sizes: tuple[float, ...]) -> tuple[float, ...]:
-    """Pick the two arms of a row out of one size per arm, the reference first."""
-    arms = () if release.treatment is None else release.treatment.arms
-    if len(arms) != len(sizes) or not {effect.arm, effect.against} <= set(arms):
-        return ()
-    return sizes[arms.index(effect.arm)], sizes[arms.index(effect.against)]
-
-
-def _normal_ratio(coverage: float) -> float:
-    """Return the standard deviation over the quantile of a normal distribution."""
-    return 1 / float(ndtri((1 + coverage) / 2))
-
-
-def _laplace_ratio(coverage: float) -> float:
-    return math.sqrt(2) / -math.log1p(-coverage)
-
-
-def _staircase_ratio(coverage: float, epsilon: float) -> float:
-    return math.sqrt(staircase_variance(epsilon)) / staircase_quantile(coverage, epsilon)

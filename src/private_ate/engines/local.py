@@ -29,7 +29,7 @@ from private_ate.privacy.quantization import (
     require_rows,
     weighted_sum,
 )
-from private_ate.study import ArmSums, Block, Grouping, Groups, RowWeights, Summable
+from private_ate.study import Block, Grouping, Groups, RowWeights, Summable
 
 __all__ = [
     "LocalArmPool", "LocalPool", "LocalStudy", "LocalWeights", "Progress",
@@ -321,7 +321,7 @@ class LocalStudy:
             return LocalPool.sort(bounded, released.view(np.bool_))
         return LocalArmPool(released, bounded.__getitem__, count)
 
-    def arm_sums(self, weights: RowWeights) -> ArmSums:
+    def arm_sums(self, weights: RowWeights) -> tuple[int, ...]:
         """Return the weighted sums of outcomes minus the middle of their bounds."""
         if self.outcome is None or not isinstance(weights, LocalWeights):
             msg = "sums need a study with outcomes and weights of this engine"
@@ -331,12 +331,12 @@ class LocalStudy:
             weighted_sum(np.where(weights.arm == arm, weights.steps, 0), centred)
             for arm in range(1, len(weights.largest))
         ]
-        return ArmSums((weighted_sum(weights.steps, centred) - sum(totals), *totals))
+        return weighted_sum(weights.steps, centred) - sum(totals), *totals
 
     def effect(self, weights: LocalWeights) -> float:
         """Return the sum of signed weighted outcomes in units of their range; not private."""
-        sums = self.arm_sums(weights)
-        return (sums.treated - sums.control) / (1 << (OUTCOME_BITS + WEIGHT_BITS))
+        control, treated = self.arm_sums(weights)
+        return (treated - control) / (1 << (OUTCOME_BITS + WEIGHT_BITS))
 
     def __getstate__(self) -> NoReturn:
         msg = "a study holds records and is not pickled"

@@ -37,6 +37,11 @@ class Probability:
         return (self.low + self.high) / 2
 
     @property
+    def shares(self) -> tuple[float, float]:
+        """The shares of both arms to expect, the reference first."""
+        return 1 - self.typical, self.typical
+
+    @property
     def rarer(self) -> float:
         """The smallest probability of either arm."""
         return min(self.low, 1 - self.high)

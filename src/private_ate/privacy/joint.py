@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import math
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -109,15 +109,14 @@ class JointRule:
 class Options:
     """The candidates of one coordinate in rows (spread, flag), each with its levels.
 
-    ``base`` holds what depends on a spread alone, ``lifts`` what depends on spread and flag; the
-    levels of centres by their ranks are ``ranks``. A vote has two rows of one candidate.
+    ``rows`` hold the place of a spread, that of a flag, and what lifts the levels; the levels of
+    centres by their ranks are ``ranks``. A vote has two rows of one candidate.
     """
 
     rule: JointRule | None
     effects: Integers  # ascending
     ranks: Integers
-    base: tuple[int, ...]
-    lifts: tuple[tuple[int, ...], ...]
+    rows: tuple[tuple[int, int, int], ...]
     blocks: int
 
     @classmethod
@@ -126,25 +125,19 @@ class Options:
         bound, blocks = rule.centre.bound, len(entries)
         effects = np.sort(np.clip(entries[:, 0], -bound, bound))
         deviation, difference, bit = entries[:, 1], entries[:, 2], entries[:, 3] != 0
-        base = tuple(_apart(deviation, spread, blocks) for spread in rule.spreads)
-        lifts = tuple(
-            _flag_levels(difference, bit, spread, blocks) if rule.asks_flags else (0,)
-            for spread in rule.spreads
-        )
-        return cls(rule, effects, rule.centre.levels(effects), base, lifts, blocks)
+        rows = []
+        for place, spread in enumerate(rule.spreads):
+            base = _apart(deviation, spread, blocks)
+            lifts = _flag_levels(difference, bit, spread, blocks) if rule.asks_flags else (0,)
+            rows += [(place, flag, max(base, lift)) for flag, lift in enumerate(lifts)]
+        return cls(rule, effects, rule.centre.levels(effects), tuple(rows), blocks)
 
     @classmethod
     def of_vote(cls, votes: int, blocks: int) -> Options:
         """Return the two answers about overlap: that it is there, and that it is not."""
-        none = np.zeros(0, dtype=np.int64)
-        return cls(None, none, np.zeros(1, dtype=np.int64), (0,), (_sides(votes, blocks),), blocks)
-
-    @property
-    def rows(self) -> Iterator[tuple[int, int, int]]:
-        """Go through the rows: place of the spread, place of the flag, what lifts the levels."""
-        for spread, (base, lifts) in enumerate(zip(self.base, self.lifts, strict=True)):
-            for flag, lift in enumerate(lifts):
-                yield spread, flag, max(base, lift)
+        none, alone = np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
+        rows = tuple((0, answer, level) for answer, level in enumerate(_sides(votes, blocks)))
+        return cls(None, none, alone, rows, blocks)
 
     @cached_property
     def counts(self) -> Integers:
@@ -179,7 +172,7 @@ class Options:
 
     def levels(self, row: int) -> Integers:
         """Return the levels of all candidates of a row."""
-        spread, _, lift = list(self.rows)[row]
+        spread, _, lift = self.rows[row]
         return np.maximum(self.centre_levels(spread), lift)
 
     def draw(self, lowest: int, highest: int, entropy: Entropy) -> tuple[int, int, int]:
@@ -192,7 +185,7 @@ class Options:
         row = int(np.searchsorted(inside.cumsum(), place, side="right"))
         levels = self.levels(row)
         found = np.flatnonzero((levels >= lowest) & (levels <= highest))
-        spread, flag, _ = list(self.rows)[row]
+        spread, flag, _ = self.rows[row]
         return spread, flag, int(found[place - int(inside[:row].sum())])
 
 
@@ -226,7 +219,7 @@ def nearest_centres(rule: JointRule, blocks: Integers) -> JointCentres:
         level = int(np.flatnonzero(one.counts.sum(axis=0))[0])
         row = int(np.argmax(one.counts[:, level]))
         found = np.flatnonzero(one.levels(row) == level)
-        spread, flag, _ = list(one.rows)[row]
+        spread, flag, _ = one.rows[row]
         drawn.append((spread, flag, int(found[found.size // 2])))
     return _centres(rule, drawn)
 

@@ -279,7 +279,7 @@ def read_site(name: str, release: Release, effect: Effect | None) -> SiteEffect:
     if noise > half * (1 + _SLACK):
         msg = f"{name} has an interval that is narrower than that of its noise: it was edited"
         raise ArgumentError(msg)
-    found = row_variances(release, effect, coverage, quantile=noise, half=half)
+    found = row_variances(release, effect)
     return SiteEffect(
         name, effect.estimate, interval, noise_interval, found.sampling, found.noise, weight=0.0
     )

@@ -107,7 +107,7 @@ def test_the_rule_for_k_is_a_fourth_root_of_two_below_the_minimum_of_equation_8(
     error = 2 * k**2 / epsilon**2 + (c * larger * reuse / k) ** 2
 
     plan = plan_limits(
-        ArmSizes.of(larger, larger), neighbors=1, peak_reuse=int(reuse), epsilon=epsilon,
+        ArmSizes((larger, larger)), neighbors=1, peak_reuse=int(reuse), epsilon=epsilon,
         coefficient=c, cap_at_peak=False,
     )  # fmt: skip
 

@@ -127,26 +127,19 @@ def centre_quantity(  # noqa: PLR0913  # what was released, and what it was draw
     coverage, value = request.coverage, centre / OUTCOME_STEPS
     place = int(np.abs(np.log(np.array(rule.spreads) / (OUTCOME_STEPS * spread))).argmin())
     reach = noise_reach(rule, plan.size, rate, centre=centre, spread=place, coverage=coverage)
-    half = half_width(plan, spread, reach, request, flag=flag)
-    variance = (half**2 - reach**2) / float(ndtri((1 + coverage) / 2)) ** 2
-    return Quantity(
-        value,
-        (NoiseDistribution("laplace", reach / -math.log1p(-coverage), 1.0),),
-        (variance,) if with_interval else (),
-        interval=(value - half, value + half) if with_interval else None,
-        noise_interval=(value - reach, value + reach),
-    )
-
-
-def half_width(
-    plan: BlocksPlan, spread: float, reach: float, request: Request, *, flag: bool
-) -> float:
-    """Return the half-width that covers sampling, noise, and what models may leave."""
     allowance = 0.0
     if flag:
         allowance = _MODELS_ALLOWANCE
     elif plan.rows < _SMALL_BLOCK or not plan.asks_flags:
         allowance = _SMALL_ALLOWANCE
-    normal = float(ndtri((1 + request.coverage) / 2))
+    normal = float(ndtri((1 + coverage) / 2))
     excess = math.sqrt(_VARIANCE_EXCESS * request.rows_per_person / plan.blocks)
-    return math.hypot(normal * _SPREAD_EXCESS * spread * excess, reach) + allowance * spread
+    sampling = normal * _SPREAD_EXCESS * spread * excess
+    half = math.hypot(sampling, reach) + allowance * spread
+    return Quantity(
+        value,
+        (NoiseDistribution("laplace", reach / -math.log1p(-coverage), 1.0),),
+        ((half**2 - reach**2) / normal**2,) if with_interval else (),
+        interval=(value - half, value + half) if with_interval else None,
+        noise_interval=(value - reach, value + reach),
+    )

@@ -9,7 +9,7 @@ release a mean each. Every subgroup has numbers of its own, and a row enters tho
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
@@ -18,12 +18,13 @@ import numpy as np
 
 from private_ate.arrays import Floats, Integers
 from private_ate.effects.estimate import Quantity
-from private_ate.methods.blocks.counts import Counts, Subgroups
+from private_ate.methods.blocks.counts import Counts
+from private_ate.methods.blocks.plan import PlainShares
+from private_ate.methods.blocks.run import Run
 from private_ate.methods.probability import Probability
 from private_ate.privacy.distributions import NoiseDistribution, SharedNoise
-from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS, noise_bits
-from private_ate.study import Block, Study
+from private_ate.study import Block
 
 _SCORE_BITS: Final = 24  # the grid of scores lies so far below their bound
 _LEAST_WITHIN: Final = 0.25  # of a mean square is taken to lie within arms, whatever noise says
@@ -106,38 +107,42 @@ class Forms:
         return found
 
 
-def compare_arms_as_they_are(  # noqa: PLR0913  # rows, forms, and the budgets of three steps
-    views: Sequence[Study],
-    subgroups: Subgroups,
-    forms: Forms,
-    noise: Noise,
-    *,
-    means: Fraction,
-    effect: Fraction,
-    interval: Fraction,
-    changes: int,
+def compare_arms_as_they_are(
+    run: Run, counts: Counts, shares: PlainShares
 ) -> list[list[list[Quantity]]]:
     """Release the numbers of all outcomes, subgroups and forms, in units of the outcomes' ranges.
 
-    Neighbours: ``changes`` rows replaced. Sensitivity: of mean outcomes and squares ``changes``
-    times their bound in every outcome (L∞); of the forms see `_release_forms`. Cost: the three
-    budgets. Proof: docs/proofs/blocks.md, of trials docs/proofs/trials.md.
+    Neighbours: a person's rows replaced. Sensitivity: see each step. Cost: the shares of ε of
+    means, effect and interval. Proof: docs/proofs/blocks.md, of trials docs/proofs/trials.md.
     """
-    counts = forms.counts
-    members = float(counts.members[-1] if subgroups.overall else counts.members.sum())
-    if forms.probability is None:
-        centres = _release_means(views, noise, means, changes, members)
+    epsilon, forms = run.request.epsilon, Forms.of(counts, run.trial)
+    members = float(counts.members[-1] if run.subgroups.overall else counts.members.sum())
+    if run.trial is None:
+        sums = _release_sums(
+            run, "mean outcome", lambda block, _: _outcomes(block), OUTCOME_STEPS,
+            epsilon * shares.means,
+        )  # fmt: skip
+        centres = [_within_centres(one / members) for one in sums]
     else:
-        centre, guess = _release_arm_means(views[0], forms, noise, means, changes)
+        centre, guess = _release_arm_means(run, counts, epsilon * shares.means)
         low, high = (members * float(end[0, 0]) for end in forms.reach(centre))
         forms, centres = replace(forms, anchor=min(max(guess, low), high)), [centre]
-    found = _release_forms(views, subgroups, forms, centres, noise, effect, changes)
-    if not interval:
+    found = _release_forms(run, forms, centres, epsilon * shares.effect)
+    if not shares.interval:
         return found
-    squares = _release_squares(views, forms, centres, found, noise, interval, changes, members)
+    # Each outcome's mean squared distance from its centre, or of a trial's scores from the effect.
+    paid, largest = epsilon * shares.interval, [forms.largest_square(one) for one in centres]
+
+    def squared(block: Block, place: int) -> Floats:
+        middle = 0.0 if run.trial is None else found[0][0][0].value
+        away = forms.scores(block, centres[place]) - middle
+        return np.minimum(away**2 / largest[place], 1.0)
+
+    sums = _release_sums(run, "variance", squared, 1 << noise_bits(run.changes, paid), paid)
+    scale = len(run.views) * run.changes / (members * float(paid))
     return [
-        _with_variances(own, forms, square, changes)
-        for own, square in zip(found, squares, strict=True)
+        _with_variances(own, forms, bound * lifted_square(one / members, scale), run.changes)
+        for own, one, bound in zip(found, sums, largest, strict=True)
     ]
 
 
@@ -171,22 +176,34 @@ def _with_variances(
     ]
 
 
-def _release_means(
-    views: Sequence[Study], noise: Noise, epsilon: Fraction, changes: int, members: float
+def lifted_square(share: float, scale: float) -> float:
+    """Return a noisy mean square as a share of its bound, lifted by the scale of its noise."""
+    return min(max(share + scale, 1e-6), 1.0)
+
+
+def _release_sums(
+    run: Run, step: str, values: Callable[[Block, int], Floats], grid: int, epsilon: Fraction
 ) -> list[float]:
-    """Release the mean of each outcome, from the middle of its range in units of it."""
+    """Release for each outcome the sum of a number of each row, times the row's share.
 
-    def kernel(block: Block) -> int:
-        return int(_outcome_steps(block).sum())
+    Numbers lie in an interval of length one that holds zero, and are rounded to steps of
+    ``1/grid``. Neighbours: ``changes`` rows replaced. Sensitivity: ``changes`` in every outcome
+    (L∞). Cost: ε.
+    """
+    totals, title = [], {"mean outcome": "arms"}.get(step, step)
+    for place, view in enumerate(run.views):
 
-    totals = [view.fold(kernel, title="arms") for view in views]
-    noisy = _vector(noise, "mean outcome", totals, changes * OUTCOME_STEPS, epsilon)
-    return [_within_centres(one / (2 * OUTCOME_STEPS * members)) for one in noisy]
+        def kernel(block: Block, place: int = place) -> int:
+            steps = np.rint(values(block, place) * block.shares * grid)
+            return int(steps.astype(np.int64).sum())
+
+        totals.append(view.fold(kernel, title=title))
+    draw = run.noise.laplace if len(totals) == 1 else run.noise.cube
+    noisy = draw(step, totals, sensitivity=run.changes * grid, epsilon=epsilon)
+    return [one / (2 * grid) for one in noisy]
 
 
-def _release_arm_means(
-    study: Study, forms: Forms, noise: Noise, epsilon: Fraction, changes: int
-) -> tuple[float, float]:
+def _release_arm_means(run: Run, counts: Counts, epsilon: Fraction) -> tuple[float, float]:
     """Release the outcome sums of a trial's arms; return a centre and a guess of the effect.
 
     Scores vary least around ``(1 − p)·E y(1) + p·E y(0)``. Neighbours: ``changes`` rows replaced; a
@@ -195,15 +212,17 @@ def _release_arm_means(
     """
 
     def kernel(block: Block) -> Integers:
-        steps = _outcome_steps(block)
+        steps = np.rint((_outcomes(block) * OUTCOME_STEPS) * block.shares).astype(np.int64)
         treated = (steps * block.arm).sum()
         return np.array([steps.sum() - treated, treated])
 
-    exact = study.fold(kernel, title="arms").tolist()
-    noisy = noise.laplace("arm sums", exact, sensitivity=changes * OUTCOME_STEPS, epsilon=epsilon)
-    sums, rows = np.array(noisy) / (2 * OUTCOME_STEPS), forms.counts.rows[0]
+    exact = run.study.fold(kernel, title="arms").tolist()
+    noisy = run.noise.laplace(
+        "arm sums", exact, sensitivity=run.changes * OUTCOME_STEPS, epsilon=epsilon
+    )
+    sums, rows = np.array(noisy) / (2 * OUTCOME_STEPS), counts.rows[0]
     control, treated = sums / rows
-    variance = 2 * (changes / float(epsilon)) ** 2 * float(np.square(1 / rows).sum())
+    variance = 2 * (run.changes / float(epsilon)) ** 2 * float(np.square(1 / rows).sum())
     effect = float(treated - control) * _EFFECT_SPREAD**2 / (_EFFECT_SPREAD**2 + variance)
     mean = _within_centres(float(sums.sum() / rows.sum()))
     return _within_centres(mean + float((rows[0] - rows[1]) / rows.sum()) * effect), effect
@@ -213,64 +232,8 @@ def _within_centres(mean: float) -> float:
     return min(max(mean, -_CENTRE_BOUND), _CENTRE_BOUND)
 
 
-def _release_squares(  # noqa: PLR0913  # rows, what was released of them, and a budget
-    views: Sequence[Study],
-    forms: Forms,
-    centres: Sequence[float],
-    released: list[list[list[Quantity]]],
-    noise: Noise,
-    epsilon: Fraction,
-    changes: int,
-    members: float,
-) -> list[float]:
-    """Release each outcome's mean squared distance from its centre, a little too high.
-
-    In a trial that of its scores from the released effect, clipped to the largest.
-    """
-    bits = noise_bits(changes, epsilon)
-    largest = [forms.largest_square(centre) for centre in centres]
-    totals = []
-    for view, centre, own, bound in zip(views, centres, released, largest, strict=True):
-        middle = 0.0 if forms.probability is None else own[0][0].value
-
-        def kernel(
-            block: Block, centre: float = centre, middle: float = middle, bound: float = bound
-        ) -> int:
-            away = forms.scores(block, centre) - middle
-            share = np.minimum(away**2 / bound, 1.0) * block.shares
-            return int(np.rint(share * (1 << bits)).astype(np.int64).sum())
-
-        totals.append(view.fold(kernel, title="variance"))
-    noisy = _vector(noise, "variance", totals, changes << bits, epsilon)
-    scale = len(views) * changes / (members * float(epsilon))
-    return [
-        bound * lifted_square(one / (members * (1 << (bits + 1))), scale)
-        for one, bound in zip(noisy, largest, strict=True)
-    ]
-
-
-def lifted_square(share: float, scale: float) -> float:
-    """Return a noisy mean square as a share of its bound, lifted by the scale of its noise."""
-    return min(max(share + scale, 1e-6), 1.0)
-
-
-def _vector(
-    noise: Noise, step: str, values: list[int], sensitivity: int, epsilon: Fraction
-) -> list[int]:
-    """Release one number, or several that a record moves all at once."""
-    if len(values) == 1:
-        return noise.laplace(step, values, sensitivity=sensitivity, epsilon=epsilon)
-    return noise.cube(step, values, sensitivity=sensitivity, epsilon=epsilon)
-
-
 def _release_forms(
-    views: Sequence[Study],
-    subgroups: Subgroups,
-    forms: Forms,
-    centres: Sequence[float],
-    noise: Noise,
-    epsilon: Fraction,
-    changes: int,
+    run: Run, forms: Forms, centres: Sequence[float], epsilon: Fraction
 ) -> list[list[list[Quantity]]]:
     """Release the forms of all outcomes, by subgroup.
 
@@ -279,26 +242,26 @@ def _release_forms(
     enter some, ``moves`` moves of one form each, by at most what a row can add. Cost: ε, by Lemma
     S of docs/proofs/several-arms.md for one outcome, and by group shares for several.
     """
-    is_single = forms.count == 1
+    noise, changes, is_single = run.noise, run.changes, forms.count == 1
     grids, bounds, totals = [], [], []
-    for view, centre in zip(views, centres, strict=True):
+    for place, centre in enumerate(centres):
         low, high = forms.reach(centre)
-        grid = np.maximum(high, -low).max() * 2.0**-_SCORE_BITS
+        grid = float(np.maximum(high, -low).max() * 2.0**-_SCORE_BITS)
         single = math.ceil(float(high[0, 0] - low[0, 0]) / grid) + 2
         each = np.ceil(np.maximum(high, -low) / grid).astype(np.int64) + 1
-        grids.append(float(grid))
+        grids.append(grid)
         bounds.append([single] if is_single else each.ravel().tolist())
-        totals.append(_sum_forms(view, subgroups, forms, centre, grid).ravel().tolist())
-    moves = changes if forms.count == 1 else 2 * changes * (1 + subgroups.overall)
+        totals.append(_sum_forms(run, place, forms, centre, grid).ravel().tolist())
+    moves = changes if forms.count == 1 else 2 * changes * (1 + run.subgroups.overall)
     unit: NoiseDistribution
-    if len(views) > 1:
+    if len(run.views) > 1:
         noisy = noise.cubes(
             "effect", list(zip(*totals, strict=True)),
             sensitivities=[[moves * one for one in row] for row in zip(*bounds, strict=True)],
             epsilon=epsilon,
         )  # fmt: skip
         drawn = [list(row) for row in zip(*noisy, strict=True)]
-        unit = SharedNoise("laplace", moves, epsilon, len(views))
+        unit = SharedNoise("laplace", moves, epsilon, len(run.views))
     elif is_single:
         sensitivity = moves * bounds[0][0]
         one = noise.staircase("effect", totals[0][0], sensitivity=sensitivity, epsilon=epsilon)
@@ -320,26 +283,19 @@ def _release_forms(
     return found
 
 
-def _sum_forms(
-    view: Study, subgroups: Subgroups, forms: Forms, centre: float, grid: float
-) -> Integers:
+def _sum_forms(run: Run, place: int, forms: Forms, centre: float, grid: float) -> Integers:
     """Add up the forms of one outcome on a grid, row by row, shape (subgroups, forms)."""
     low, high = (end[:, :, None] for end in forms.reach(centre))
 
     def kernel(block: Block) -> Integers:
         found = []
-        for group, own in enumerate(subgroups.members(subgroups.codes(block.covariates))):
+        for group, own in enumerate(run.subgroups.members(block.covariates)):
             rows = np.clip(forms.rows(group, block, centre), low[group], high[group])
             # Rows of other subgroups add zero: an array as long as a subgroup would show its size.
             found.append(np.rint(rows * own / grid).astype(np.int64).sum(axis=1))
         return np.array(found)
 
-    return view.fold(kernel, title="effect")
-
-
-def _outcome_steps(block: Block) -> Integers:
-    """Return outcomes by weight on their grid, the middle of their range being zero."""
-    return np.rint((_outcomes(block) * OUTCOME_STEPS) * block.shares).astype(np.int64)
+    return run.views[place].fold(kernel, title="effect")
 
 
 def _outcomes(block: Block) -> Floats:

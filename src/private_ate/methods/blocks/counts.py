@@ -10,10 +10,9 @@ from typing import Final
 
 import numpy as np
 
-from private_ate.arrays import Codes, Floats, Integers
-from private_ate.domain.subgroups import Cells
-from private_ate.privacy.noise import Noise
-from private_ate.study import Block, Study
+from private_ate.arrays import Floats, Integers
+from private_ate.methods.blocks.run import Run, Subgroups
+from private_ate.study import Block
 
 _BITS: Final = 20  # counts and weights are released on the grid 2⁻²⁰
 _MOST_IN_CUBE: Final = 3  # numbers up to which noise on cubes is smaller than Laplace noise
@@ -21,59 +20,13 @@ _LEAST_SHARE: Final = 0.005
 
 
 @dataclass(frozen=True, slots=True)
-class Subgroups:
-    """Whose effects are asked for: all units, or those of each of the finest subgroups.
-
-    ``cells`` is None for all units alone; with ``overall`` all units follow the subgroups.
-    """
-
-    cells: Cells | None = None
-    overall: bool = False
-
-    @property
-    def count(self) -> int:
-        """How many sets of rows have effects of their own."""
-        return 1 if self.cells is None else len(self.names) + self.overall
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The finest subgroups; rows of which no subgroup is known are in none of them."""
-        return () if self.cells is None else self.cells.names[:-1]
-
-    def codes(self, covariates: Floats) -> Codes:
-        """Return the subgroup of every row of encoded covariates, shape (..., d)."""
-        if self.cells is None:
-            return np.zeros(covariates.shape[:-1], dtype=np.uint8)
-        flat = self.cells.codes(covariates.reshape(-1, covariates.shape[-1]))
-        return flat.reshape(covariates.shape[:-1])
-
-    def members(self, codes: Codes) -> list[Codes]:
-        """Return for each set of rows which rows are in it, as an array as long as all of them."""
-        return [
-            codes == (group if group < len(self.names) else codes) for group in range(self.count)
-        ]
-
-
-@dataclass(frozen=True, slots=True)
 class Counts:
-    """Released numbers of rows, shape (subgroups, arms); with weights, shares of their bound.
+    """Released numbers of rows, shape (subgroups, arms); with weights, shares of their bound."""
 
-    Attributes
-    ----------
-    rows : array
-        The numbers, kept away from zero.
-    deviation : float
-        The standard deviation of the noise of each.
-    effective_share : float
-        Effective sample size over the rows that take part: 1 without weights.
-    mean_share : float
-        What rows are counted as on average, of all n; of weights, their share of the bound.
-    """
-
-    rows: Floats
-    deviation: float
-    effective_share: float = 1.0
-    mean_share: float = 1.0
+    rows: Floats  # kept away from zero
+    deviation: float  # the standard deviation of the noise of each
+    effective_share: float = 1.0  # effective sample size over the rows that take part
+    mean_share: float = 1.0  # what rows are counted as on average, of all n: of weights, a share
 
     @property
     def members(self) -> Floats:
@@ -92,26 +45,18 @@ class Counts:
         return cls(np.array([shares]) * size, 0.0)
 
 
-def release_counts(
-    study: Study,
-    subgroups: Subgroups,
-    noise: Noise,
-    *,
-    epsilon: Fraction,
-    changes: int,
-    shares: Sequence[float] = (),
-) -> Counts:
-    """Release how many rows each arm of each subgroup holds.
+def release_counts(run: Run, epsilon: Fraction) -> Counts:
+    """Release how many rows each arm of each subgroup holds; in a trial how many take part.
 
-    Where the arms' shares are known, how many rows take part. Of two arms that all rows are in,
-    one number: n is public. With sampling weights numbers are sums of weights as shares of the
-    declared bound, and one is that of squared shares. Neighbours: ``changes`` rows replaced, which
-    may move to other arms and subgroups. Sensitivity: ``changes`` in every number (L∞), and
-    ``2·changes`` in all counts together (L1), ``changes`` more with squares; of one number
-    ``changes``. Cost: ε. Proof: docs/proofs/blocks.md.
+    Of two arms that all rows are in, one number: n is public. With sampling weights numbers are
+    sums of weights as shares of the declared bound, and one is that of squared shares. Neighbours:
+    ``changes`` rows replaced, which may move to other arms and subgroups. Sensitivity: ``changes``
+    in every number (L∞), and ``2·changes`` in all counts together (L1), ``changes`` more with
+    squares; of one number ``changes``. Cost: ε. Proof: docs/proofs/blocks.md.
     """
+    study, subgroups, trial, changes = run.study, run.subgroups, run.trial, run.changes
     weighted = study.domain.weights is not None
-    arms = 1 if shares else study.domain.treatment.size
+    arms = study.domain.treatment.size if trial is None else 1
     cells = 1 if subgroups.cells is None else subgroups.cells.count
 
     def kernel(block: Block) -> Integers:
@@ -125,22 +70,24 @@ def release_counts(
             found[-1] = squares.sum()
         return found
 
-    is_full = study.everyone_takes_part and not weighted and cells == 1 and not shares
+    is_full = study.everyone_takes_part and not weighted and cells == 1 and trial is None
     values = study.fold(kernel, title="arms")[int(is_full) :].tolist()
-    step = "rows that take part" if shares else "treated count"
+    step = "treated count" if trial is None else "rows that take part"
     moved, deviation = changes, math.sqrt(2)
     if len(values) > _MOST_IN_CUBE:
         moved = (3 if weighted else 2) * changes
     if 1 < len(values) <= _MOST_IN_CUBE:
-        noisy = noise.cube(step, values, sensitivity=moved << _BITS, epsilon=epsilon)
+        noisy = run.noise.cube(step, values, sensitivity=moved << _BITS, epsilon=epsilon)
         deviation = math.sqrt((len(values) + 1) * (len(values) + 2) / 3)
     else:
-        noisy = noise.laplace(step, values, sensitivity=moved << _BITS, epsilon=epsilon)
+        noisy = run.noise.laplace(step, values, sensitivity=moved << _BITS, epsilon=epsilon)
     found = np.array([value / (1 << (_BITS + 1)) for value in noisy])
     squares = float(found[-1]) if weighted else 0.0
     if is_full:
         found = np.concatenate([[study.size - found.sum()], found])
-    table = found[: cells * arms].reshape(cells, arms) * (np.array(shares) if shares else 1.0)
+    table = found[: cells * arms].reshape(cells, arms)
+    if trial is not None:
+        table = table * np.array(trial.shares)
     return _settled(table, subgroups, study.size, squares, deviation * moved / float(epsilon))
 
 

@@ -15,7 +15,6 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from private_ate.arrays import Bits, Codes, Floats, Integers
-from private_ate.methods.blocks.counts import Subgroups
 from private_ate.methods.blocks.plan import Inside
 from private_ate.methods.blocks.regression import (
     LINEAR_RIDGE,
@@ -27,6 +26,7 @@ from private_ate.methods.blocks.regression import (
     solve,
     standardized,
 )
+from private_ate.methods.blocks.run import Subgroups
 from private_ate.models.forest import BINS, ForestSize, out_of_bag, shuffled
 from private_ate.models.trees import bin_codes, bin_edges
 from private_ate.privacy.quantization import OUTCOME_STEPS
@@ -86,8 +86,8 @@ class _Rows(NamedTuple):
         """The number of rows (b)."""
         return len(self.arm)
 
-    def solved(self, first: Floats, second: Floats, wanted: Floats) -> tuple[Floats, bool]:
-        """Solve for effects; the system is singular where an arm hardly varies."""
+    def solved(self, first: Floats, second: Floats, wanted: Floats) -> Floats:
+        """Solve for effects; raise where an arm hardly varies."""
         return solve(first, second, wanted, self.weights, _SINGULAR * self.size)
 
 
@@ -138,7 +138,7 @@ def block_kernel(
 
     def _handed_over(groups: Groups, place: int) -> list[int]:
         vote, numbers = False, []
-        for own in subgroups.members(subgroups.codes(groups.covariates[place])):
+        for own in subgroups.members(groups.covariates[place]):
             said = _said(groups, place, groups.takes_part[place] & own, inside, seed)
             if said is None:
                 numbers += [0.0, spread, 0.0, 0.0] * (inside.arms - 1)
@@ -175,15 +175,16 @@ def _said(groups: Groups, place: int, rows: Bits, inside: Inside, seed: int) -> 
 @np.errstate(all="ignore")
 def block_effects(
     covariates: Floats, arm: Codes, outcome: Floats, weights: Floats, inside: Inside, seed: int
-) -> Said | None:
-    """Return the effects of all arms against the reference in one block; None if it cannot say.
+) -> Said:
+    """Return the effects of all arms against the reference in one block; raise if it cannot say.
 
     ``covariates`` has shape (b, d); ``weights`` add up to the number of rows. No row of another
     block comes in, and no number of steps depends on what rows hold, beyond how many there are.
     """
     present = np.bincount(arm, minlength=inside.arms).astype(np.float64)
     if len(arm) < _FEWEST_ROWS or present.min() < min(inside.arms - 1, 2):
-        return None
+        msg = "an arm is missing"
+        raise ArithmeticError(msg)
     rows = _Rows(
         covariates,
         standardized(covariates, weights),
@@ -195,27 +196,23 @@ def block_effects(
         present,
     )
     plain, fit = _regressions(rows, inside)
-    if plain is None or fit is None:
-        return None
     scores, freedom = _with_slopes(rows, _scores(rows, fit, inside, seed), inside)
-    uptake, able = rows.solved(scores.arms, scores.same, scores.outcome)
-    if not able:
-        return None
+    uptake = rows.solved(scores.arms, scores.same, scores.outcome)
     effect = (fit.effects + uptake)[:, 0]
     variance = _variance(rows, scores, uptake, fit.ridge.freedom + freedom, binary=inside.binary)
     if not np.isfinite([effect, variance, plain.effects[:, 0]]).all():
-        return None
+        msg = "a number is not finite"
+        raise ArithmeticError(msg)
     return Said(effect, np.sqrt(variance), plain.effects[:, 0], scores.other, scores.apart)
 
 
-def _fitted(rows: _Rows, columns: Floats, ridges: Floats) -> _Fit | None:
+def _fitted(rows: _Rows, columns: Floats, ridges: Floats) -> _Fit:
     ridge = fit_ridge(columns, ridges, rows.weights)
     arms, outcome = (ridge.residuals(one) for one in (rows.arms, rows.outcome))
-    effects, able = rows.solved(arms, arms, outcome)
-    return _Fit(ridge, arms, outcome, effects) if able else None
+    return _Fit(ridge, arms, outcome, rows.solved(arms, arms, outcome))
 
 
-def _regressions(rows: _Rows, inside: Inside) -> tuple[_Fit | None, _Fit | None]:
+def _regressions(rows: _Rows, inside: Inside) -> tuple[_Fit, _Fit]:
     """Regress on covariates and squares, and on chosen terms as well if these predict better."""
     dimension = rows.linear.shape[1]
     crowding = dimension / rows.size
@@ -223,7 +220,7 @@ def _regressions(rows: _Rows, inside: Inside) -> tuple[_Fit | None, _Fit | None]
     basis = np.concatenate([rows.linear, squares], axis=1)
     ridges = np.repeat([LINEAR_RIDGE * crowding, _SQUARE_RIDGE * crowding**3], dimension)
     plain = _fitted(rows, basis, ridges)
-    if not inside.terms or plain is None:
+    if not inside.terms:
         return plain, plain
     chosen = choose_terms(
         rows.linear, rows.arms, rows.outcome, rows.weights,
@@ -234,8 +231,6 @@ def _regressions(rows: _Rows, inside: Inside) -> tuple[_Fit | None, _Fit | None]
         np.concatenate([basis, chosen], axis=1),
         np.concatenate([ridges, np.full(inside.terms, _CHOSEN_RIDGE * crowding)]),
     )
-    if richer is None:
-        return plain, plain
     explains = richer.ridge.press(richer.rest) < plain.ridge.press(plain.rest)
     selects = sum(
         richer.ridge.press(richer.arms[:, [k]]) / plain.ridge.press(plain.arms[:, [k]])
@@ -338,11 +333,11 @@ def _with_slopes(rows: _Rows, scores: _Scores, inside: Inside) -> tuple[_Scores,
     products = (scores.arms[:, :, None] * seen[:, None, :]).reshape(rows.size, -1)
     ridge = fit_ridge(centred(products, rows.weights), np.tile(penalties, count), rows.weights)
     arms, outcome, same = (ridge.residuals(one) for one in scores[:3])
-    flat, _ = rows.solved(scores.arms, scores.same, scores.outcome)
-    steep, able = rows.solved(arms, same, outcome)
+    flat = rows.solved(scores.arms, scores.same, scores.outcome)
+    steep = rows.solved(arms, same, outcome)
     away = (scores.outcome - scores.same @ flat)[:, 0]
     square = float(rows.weights @ np.square(away)) / len(away)
-    if able and (inside.slopes > 1 or ridge.press(outcome - same @ steep) < square):
+    if inside.slopes > 1 or ridge.press(outcome - same @ steep) < square:
         return scores._replace(arms=arms, outcome=outcome, same=same), ridge.freedom
     return scores, 0.0
 

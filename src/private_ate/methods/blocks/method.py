@@ -10,7 +10,6 @@ if not, the arms are compared as they are. Privacy: docs/proofs/blocks.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
 from typing import Final, TypeVar
@@ -18,68 +17,29 @@ from typing import Final, TypeVar
 import numpy as np
 
 from private_ate.arrays import Integers
-from private_ate.domain.subgroups import Cells
 from private_ate.effects.estimate import Estimate
 from private_ate.methods.blocks.centres import centre_quantity, joint_rule
-from private_ate.methods.blocks.compare import Forms, compare_arms_as_they_are
-from private_ate.methods.blocks.counts import Counts, Subgroups, release_counts
+from private_ate.methods.blocks.compare import compare_arms_as_they_are
+from private_ate.methods.blocks.counts import Counts, release_counts
 from private_ate.methods.blocks.inside import block_kernel
 from private_ate.methods.blocks.notes import adjusted_words, unadjusted_words
 from private_ate.methods.blocks.partition import draw_keys, draw_shuffles
 from private_ate.methods.blocks.plan import (
     MOST_PARTITIONS,
-    Ask,
-    BlocksOptions,
     BlocksPlan,
     plain_shares,
     plan_blocks,
 )
+from private_ate.methods.blocks.run import Run
 from private_ate.methods.blocks.table import Released, estimate_of
-from private_ate.methods.composition import options_of
-from private_ate.methods.probability import probability_of
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.request import Request
-from private_ate.study import MatchingStudy, Study
+from private_ate.study import MatchingStudy
 
 T = TypeVar("T")
 
 _SEEDS: Final = 8  # forests and shuffles of one block, each with a seed of its own
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """A request on a study: what is public, and one view of the rows for each outcome."""
-
-    views: tuple[Study, ...]
-    request: Request
-    options: BlocksOptions
-    noise: Noise = field(repr=False)
-    subgroups: Subgroups
-    ask: Ask
-
-    @property
-    def study(self) -> Study:
-        """The rows with the first outcome."""
-        return self.views[0]
-
-    @property
-    def changes(self) -> int:
-        """How many rows of a partition neighbours differ in."""
-        return self.request.rows_per_person
-
-    @property
-    def known_shares(self) -> tuple[float, ...]:
-        """The arms' shares, where these are known."""
-        trial = self.ask.probability
-        return () if trial is None else (1 - trial.typical, trial.typical)
-
-    def count(self, epsilon: Fraction) -> Counts:
-        """Release how many rows the arms hold."""
-        return release_counts(
-            self.study, self.subgroups, self.noise,
-            epsilon=epsilon, changes=self.changes, shares=self.known_shares,
-        )  # fmt: skip
 
 
 def estimate_blocks(study: MatchingStudy, request: Request, noise: Noise) -> Estimate:
@@ -88,16 +48,17 @@ def estimate_blocks(study: MatchingStudy, request: Request, noise: Noise) -> Est
     Neighbours: one person's rows replaced, n public. Cost: the request's ε, pure. Proof:
     docs/proofs/blocks.md.
     """
-    run = _run(study, request, noise)
+    run = Run.of(study, request, noise)
     ask, counted = run.ask, None
     # Drawn before any noise, so that partitions never depend on what was released.
     keys = draw_keys(run.options.partitions or MOST_PARTITIONS, noise)
     plan = plan_blocks(ask, run.options)
     if plan.adjusts:
         # The arms are counted, and blocks are cut if the smallest leaves enough in every block.
-        counted = Counts.known(ask.size, run.known_shares)
-        if ask.probability is None:
-            counted = run.count(request.epsilon * ask.counting)
+        if run.trial is None:
+            counted = release_counts(run, request.epsilon * ask.counting)
+        else:
+            counted = Counts.known(ask.size, run.trial.shares)
         plan = plan_blocks(
             ask, run.options,
             members=float(counted.members.min()) * counted.effective_share,
@@ -108,56 +69,27 @@ def estimate_blocks(study: MatchingStudy, request: Request, noise: Noise) -> Est
     return estimate_of(_release_blocks(run, plan, counted, keys))
 
 
-def _run(study: MatchingStudy, request: Request, noise: Noise) -> _Run:
-    domain, labels = study.domain, study.domain.treatment.coded
-    subgroups = Subgroups(Cells.of(domain, request.by) if request.by else None, request.overall)
-    outcomes, probability = len(domain.outcomes), request.probability
-    views = [study.with_outcome(place) for place in range(outcomes)] if outcomes > 1 else [study]
-    ask = Ask(
-        study.size,
-        study.dimension,
-        float(request.epsilon / request.rows_per_person),
-        arms=len(labels),
-        subgroups=subgroups.count,
-        outcomes=outcomes,
-        estimand=request.estimand,
-        among=-1 if request.among is None else labels.index(request.among),
-        design=request.design,
-        probability=None if probability is None else probability_of(domain, probability),
-        binary=all(domain.of_outcome(place).bounds.is_binary for place in range(outcomes)),
-    )
-    shown = [view if place == 0 else view.unannounced() for place, view in enumerate(views)]
-    options = options_of(request, BlocksOptions, "blocks")
-    return _Run(tuple(shown), request, options, noise, subgroups, ask)
-
-
-def _compare(run: _Run, counted: Counts | None) -> Released:
+def _compare(run: Run, counted: Counts | None) -> Released:
     """Compare the arms as they are; a count that was paid for already is made use of.
 
     In a trial no arm is counted, but rows that take part where some may not.
     """
-    ask, request, epsilon, trial = run.ask, run.request, run.request.epsilon, run.ask.probability
-    tried, counting = counted is not None, ask.counting if counted is not None else None
+    ask, request, trial = run.ask, run.request, run.trial
+    words = unadjusted_words(request, tried=counted is not None, dimension=ask.dimension)
+    counting = None if counted is None else ask.counting
     if trial is not None:
         is_full = run.study.everyone_takes_part
-        counted = Counts.known(ask.size, run.known_shares) if is_full else None
+        counted = Counts.known(ask.size, trial.shares) if is_full else None
         counting = Fraction(0) if is_full else None
     shares = plain_shares(ask, with_interval=request.confidence is not None, counting=counting)
     if counted is None:
-        counted = run.count(epsilon * shares.counts)
-    quantities = compare_arms_as_they_are(
-        run.views, run.subgroups, Forms.of(counted, trial), run.noise,
-        means=epsilon * shares.means, effect=epsilon * shares.effect,
-        interval=epsilon * shares.interval, changes=run.changes,
-    )  # fmt: skip
-    return Released(
-        run.study.domain, request, run.noise, run.subgroups, quantities,
-        None if trial is not None and trial.constant is None else counted,
-        unadjusted_words(request, tried=tried, dimension=ask.dimension),
-    )  # fmt: skip
+        counted = release_counts(run, request.epsilon * shares.counts)
+    quantities = compare_arms_as_they_are(run, counted, shares)
+    known = trial is None or trial.constant is not None
+    return Released(run, quantities, counted if known else None, words)
 
 
-def _release_blocks(run: _Run, plan: BlocksPlan, counted: Counts, keys: bytes) -> Released:
+def _release_blocks(run: Run, plan: BlocksPlan, counted: Counts, keys: bytes) -> Released:
     """Cut blocks, and release the centres and spreads of their effects by one draw."""
     ask, request, domain = run.ask, run.request, run.study.domain
     epsilon = request.epsilon * (1 - ask.counting)
@@ -179,17 +111,15 @@ def _release_blocks(run: _Run, plan: BlocksPlan, counted: Counts, keys: bytes) -
         plan, request, domain, flagged=flagged, shares=counted.shares.min(axis=0).tolist(),
         spread=spreads[0], apart=drawn.vote,
     )  # fmt: skip
-    return Released(
-        domain, request, run.noise, run.subgroups, _in_runs(groups, ask.subgroups), counted, words,
-        plan, drawn, spreads[0],
-    )  # fmt: skip
+    nested = _in_runs(groups, ask.subgroups)
+    return Released(run, nested, counted, words, plan, drawn, spreads[0])
 
 
 def _in_runs(values: Sequence[T], size: int) -> list[list[T]]:
     return [list(values[first : first + size]) for first in range(0, len(values), size)]
 
 
-def _coordinate_names(run: _Run) -> list[str]:
+def _coordinate_names(run: Run) -> list[str]:
     """Name every coordinate by what distinguishes it from the others; empty where there is one."""
     labels = run.study.domain.treatment.coded
     arms = [""] if len(labels) == 2 else [f"{label} against {labels[0]}" for label in labels[1:]]
@@ -198,7 +128,7 @@ def _coordinate_names(run: _Run) -> list[str]:
     return [", ".join(filter(None, names)) for names in product(outcomes, groups, arms)]
 
 
-def _block_table(run: _Run, plan: BlocksPlan, keys: bytes) -> Integers:
+def _block_table(run: Run, plan: BlocksPlan, keys: bytes) -> Integers:
     """Return what all blocks hand over, a row of integers for each block of each partition.
 
     Neighbours: at most ``rows_per_person`` blocks of each partition change, by any amount.

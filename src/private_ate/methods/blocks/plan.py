@@ -73,37 +73,19 @@ class BlocksOptions:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What is asked of a run, in public numbers.
+    """What is asked of a run, in public numbers."""
 
-    Attributes
-    ----------
-    size, dimension : int
-        Rows (n) and encoded covariates (d).
-    epsilon : float
-        The budget per row.
-    arms, subgroups, outcomes : int
-        How many there are; each contrast of a subgroup and outcome is a coordinate.
-    estimand, among
-        Whose effect is meant; ``among`` is the code of an arm, -1 for all units.
-    design : str
-        How treatment came about.
-    probability : Probability or None
-        The known probability of treatment in a trial.
-    binary : bool
-        Whether all outcomes are declared to be binary.
-    """
-
-    size: int
-    dimension: int
-    epsilon: float
+    size: int  # rows (n)
+    dimension: int  # encoded covariates (d)
+    epsilon: float  # the budget per row
     arms: int = 2
-    subgroups: int = 1
+    subgroups: int = 1  # each contrast of a subgroup and outcome is a coordinate
     outcomes: int = 1
     estimand: Estimand = "ate"
-    among: int = -1
+    among: int = -1  # the code of the arm whose effect is meant; -1 for all units
     design: Design = "unknown"
-    probability: Probability | None = None
-    binary: bool = False
+    probability: Probability | None = None  # the known one of a trial
+    binary: bool = False  # whether all outcomes are declared to be
 
     @property
     def coordinates(self) -> int:
@@ -125,74 +107,32 @@ class Ask:
 
 
 class Inside(NamedTuple):
-    """What is public about the model inside a block.
+    """What is public about the model inside a block."""
 
-    Attributes
-    ----------
-    arms : int
-        How many arms there are (K).
-    among : int
-        The arm whose units the effect is about; -1 for all units.
-    terms : int
-        How many non-linear terms a block may choose.
-    forest : ForestSize
-        The size of a block's forests; no trees for no forests.
-    treatment_forest : bool
-        Whether the arms are predicted by forests too; not where treatment is known to be random.
-    vote : bool
-        Whether blocks vote about overlap.
-    slopes : int
-        Whether effects may vary along covariates: 0 never, 1 if that predicts better, 2 always.
-    binary : bool
-        Whether the outcome is declared to be binary.
-    seen : int
-        The most rows by which a long block chooses terms and places the edges of bins.
-    contenders : int
-        The most terms among which a block chooses step by step; it drops others at first sight.
-    """
-
-    arms: int
-    among: int
-    terms: int
-    forest: ForestSize
-    treatment_forest: bool
-    vote: bool
-    slopes: int
-    binary: bool
-    seen: int = 2000
-    contenders: int = 10_000
+    arms: int  # how many there are (K)
+    among: int  # the arm whose units the effect is about; -1 for all units
+    terms: int  # how many non-linear ones a block may choose
+    forest: ForestSize  # no trees for no forests
+    treatment_forest: bool  # not where treatment is known to be random
+    vote: bool  # whether blocks vote about overlap
+    slopes: int  # of effects along covariates: 0 never, 1 if they predict better, 2 always
+    binary: bool  # whether the outcome is declared to be
+    seen: int = 2000  # the most rows by which a block chooses terms and places edges of bins
+    contenders: int = 10_000  # the most terms that are looked at more than once
 
 
 @dataclass(frozen=True, slots=True)
 class BlocksPlan:
-    """How the rows are cut, and what blocks do.
+    """How the rows are cut, and what blocks do."""
 
-    Attributes
-    ----------
-    blocks, partitions : int
-        Blocks of a partition (m), and partitions (r).
-    rows : float
-        Rows that take part in a block, of the smallest subgroup (b).
-    adjusts : bool
-        Whether blocks pay; otherwise the arms are compared as they are.
-    asks_flags : bool
-        Whether it is asked if models matter.
-    spread : float
-        The largest spread of block effects that is thought possible (s₀).
-    inside : Inside
-        The model inside a block.
-    candidate_bits : int
-        The logarithm of the number of candidates for a centre.
-    """
-
-    blocks: int
-    partitions: int
-    rows: float
-    adjusts: bool
-    asks_flags: bool
-    spread: float
+    blocks: int  # of a partition (m)
+    partitions: int  # r
+    rows: float  # that take part in a block, of the smallest subgroup (b)
+    adjusts: bool  # whether blocks pay; otherwise the arms are compared as they are
+    asks_flags: bool  # whether it is asked if models matter
+    spread: float  # the largest of block effects that is thought possible (s₀)
     inside: Inside
-    candidate_bits: int
+    candidate_bits: int  # the logarithm of the number of candidates for a centre
 
     @property
     def size(self) -> int:

@@ -1,6 +1,6 @@
 """Ridge regression inside one block, on covariates, squares, and terms that its own rows ask for.
 
-A system that cannot be solved says so, and a block that meets one cannot say an effect. Terms are
+A system that cannot be solved raises, and a block that meets one cannot say an effect. Terms are
 chosen by matching pursuit over products, hinges, squares and jumps: each step takes the term that
 is most strongly correlated with what is left of an arm or of the outcome. The number of steps is
 public; a term that is not strong enough is a column of zeros.
@@ -82,9 +82,7 @@ def fit_ridge(columns: Floats, ridges: Floats | float, weights: Floats) -> Ridge
     return Ridge(columns, weights, inverse, np.minimum(weights * leverage, _LARGEST_LEVERAGE))
 
 
-def solve(
-    first: Floats, second: Floats, wanted: Floats, weights: Floats, least: float
-) -> tuple[Floats, bool]:
+def solve(first: Floats, second: Floats, wanted: Floats, weights: Floats, least: float) -> Floats:
     """Solve ``first' W second θ = first' W wanted`` for coefficients (D, t).
 
     The system counts as singular where some combination of arms varies by no more than ``least``.
@@ -92,9 +90,9 @@ def solve(
     weighted = first * weights[:, None]
     system = weighted.T @ second
     if not np.linalg.svd(system, compute_uv=False).min() > least:
-        return np.zeros((second.shape[1], wanted.shape[1])), False
-    found: Floats = np.linalg.solve(system, weighted.T @ wanted).astype(np.float64, copy=False)
-    return found, True
+        msg = "an arm hardly varies"
+        raise np.linalg.LinAlgError(msg)
+    return np.linalg.solve(system, weighted.T @ wanted).astype(np.float64, copy=False)
 
 
 def clipped_squares(covariates: Floats) -> Floats:
@@ -160,8 +158,8 @@ def choose_terms(
     pool = _Pool(first[kept], second[kept], np.sort(looked, axis=0)[places])
     fit = fit_ridge(looked, LINEAR_RIDGE * dimension / len(covariates), weight)
     left, wanted = (fit.residuals(one[::step]) for one in (arms, outcome))
-    slopes, _ = solve(left, left, wanted, weight, 1e-12)
-    targets = np.concatenate([left, wanted - left @ slopes], axis=1)
+    effects = solve(left, left, wanted, weight, 1e-12)
+    targets = np.concatenate([left, wanted - left @ effects], axis=1)
     terms = pool.terms(looked)
     chosen = np.arange(terms.shape[1])
     if chosen.size > contenders:

@@ -16,8 +16,6 @@ from private_ate.settings import (
     SubgroupsNote,
 )
 
-__all__ = ["BlocksArmsSettings", "BlocksSettings", "ReleasedWeights"]
-
 
 @dataclass(frozen=True, slots=True)
 class ReleasedWeights:
@@ -76,6 +74,8 @@ class _Blocks(Settings):
         Of releases of earlier versions: the released difference in means.
     noise_quantile : float
         Half-width that covers the last step's noise (q).
+    interval_covers : str
+        What intervals cover, and what not; only where they were asked for.
     subgroups : object
         How effects in subgroups came about; only where they were asked for. What above describes
         one model or one cut is then left out.
@@ -109,13 +109,7 @@ class _Blocks(Settings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlocksSettings(_Blocks):
-    """Settings of the blocks method for two arms.
-
-    Attributes
-    ----------
-    interval_covers : str
-        What the interval covers, and what not; only where one was asked for.
-    """
+    """Settings of the blocks method for two arms."""
 
     methods: ClassVar[tuple[str, ...]] = ("blocks",)
     levels: ClassVar[tuple[str, ...]] = ("sample",)
@@ -123,13 +117,7 @@ class BlocksSettings(_Blocks):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlocksArmsSettings(_Blocks, ArmsSettings):
-    """Settings of the blocks method for three arms or more.
-
-    Attributes
-    ----------
-    interval_covers : str
-        What the intervals cover, and what not; only where they were asked for.
-    """
+    """Settings of the blocks method for three arms or more."""
 
     methods: ClassVar[tuple[str, ...]] = ("blocks",)
     levels: ClassVar[tuple[str, ...]] = ("sample",)

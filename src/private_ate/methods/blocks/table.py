@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -12,9 +12,10 @@ from private_ate.domain.column_types import WEIGHTED
 from private_ate.effects.estimate import Estimate, Quantity, merge_outcomes
 from private_ate.effects.quantities import ReleasedSubgroups
 from private_ate.effects.table import AboutArms
-from private_ate.methods.blocks.counts import Counts, Subgroups
+from private_ate.methods.blocks.counts import Counts
 from private_ate.methods.blocks.notes import Words
 from private_ate.methods.blocks.plan import BlocksPlan
+from private_ate.methods.blocks.run import Run
 from private_ate.methods.blocks.settings import (
     BlocksArmsSettings,
     BlocksSettings,
@@ -23,9 +24,7 @@ from private_ate.methods.blocks.settings import (
 from private_ate.methods.effect_tables import estimate_of_quantities, subgroup_estimate
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.privacy.joint import JointCentres
-from private_ate.privacy.noise import Noise
 from private_ate.release.metadata import Pair
-from private_ate.request import Request
 from private_ate.settings import ABSENT, SubgroupNote, SubgroupsNote
 
 _HOW: Final = (
@@ -44,10 +43,7 @@ class Released:
     nothing was counted; ``plan`` and what follows belong to blocks.
     """
 
-    domain: Domain
-    request: Request
-    noise: Noise = field(repr=False)
-    subgroups: Subgroups
+    run: Run
     quantities: list[list[list[Quantity]]]
     counted: Counts | None
     words: Words
@@ -63,17 +59,18 @@ class Released:
 
 def estimate_of(released: Released) -> Estimate:
     """Return what a release holds, in units of the outcomes; all of it is post-processing."""
-    outcomes = len(released.domain.outcomes)
-    asked = replace(released, request=replace(released.request, outcomes=outcomes))
-    runs = [_one_outcome(asked, place) for place in range(outcomes)]
-    if outcomes == 1:
+    domains = [view.domain for view in released.run.views]
+    runs = [_one_outcome(released, place, domain) for place, domain in enumerate(domains)]
+    if len(runs) == 1:
         return runs[0]
-    return merge_outcomes(runs, released.domain.outcomes, is_joint=True, bounds_are_declared=True)
+    outcomes = [domain.outcome for domain in domains]
+    return merge_outcomes(runs, outcomes, is_joint=True, bounds_are_declared=True)
 
 
-def _one_outcome(released: Released, place: int) -> Estimate:
+def _one_outcome(released: Released, place: int, domain: Domain) -> Estimate:
     """Return the estimate of one outcome."""
-    domain, request = released.domain.of_outcome(place), released.request
+    run = released.run
+    request = replace(run.request, outcomes=len(run.views))
     levels = []
     for group in released.quantities[place]:
         scaled = [scaled_quantity(one, domain.bounds.width) for one in group]
@@ -82,7 +79,7 @@ def _one_outcome(released: Released, place: int) -> Estimate:
             scaled = [Quantity(0.0, (none,), (0.0,) if scaled[0].variances else ()), *scaled]
         levels.append(scaled)
     settings = _settings(released, domain, place)
-    if released.subgroups.cells is not None and released.counted is not None:
+    if run.subgroups.cells is not None and released.counted is not None:
         found = _by_subgroups(released, released.counted, levels, domain, settings)
     else:
         about = AboutArms(are_means=False)
@@ -124,7 +121,7 @@ def _by_subgroups(
     A number of units that is off by δ moves the mean over all by δ over their number, times how far
     the subgroup is from the mean: as if the subgroup were off by δ over its own number.
     """
-    subgroups, request = released.subgroups, released.request
+    subgroups, request = released.run.subgroups, released.run.request
     names, labels = subgroups.names, domain.treatment.coded
     finest = levels[: len(names)]
     arm = {"att": 1, "atc": 0}.get(request.estimand)
@@ -159,9 +156,10 @@ def _settings(
     released: Released, domain: Domain, place: int
 ) -> BlocksSettings | BlocksArmsSettings:
     """Return public facts and released numbers; what single blocks said stays inside."""
-    words, request, counted = released.words, released.request, released.counted
+    run, words, counted = released.run, released.words, released.counted
+    request = run.request
     plan, labels, weights = released.plan, domain.treatment.coded, domain.weights
-    has_subgroups = released.subgroups.cells is not None
+    has_subgroups = run.subgroups.cells is not None
     how = (_HOW.format(", ".join(request.by)),) if has_subgroups else ()
     shared: dict[str, Any] = {
         "adjusted": released.adjusted,
@@ -172,7 +170,7 @@ def _settings(
         "estimand": request.estimand,
         "confidence": request.coverage,
         "rows_per_person": request.rows_per_person,
-        "budget": {spend.step: float(spend.epsilon) for spend in released.noise.spends},
+        "budget": {spend.step: float(spend.epsilon) for spend in run.noise.spends},
         "noise_interval_covers": _NOISE_COVERS,
     }
     if weights is not None and counted is not None:

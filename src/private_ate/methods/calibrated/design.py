@@ -91,29 +91,13 @@ class ArmSums(Added):
 
 @dataclass(frozen=True, slots=True)
 class ArmProblem:
-    """The public inputs of one arm.
-
-    Attributes
-    ----------
-    code : int
-        The arm.
-    features : FeatureMap
-        What is balanced.
-    members : int
-        Rows that carry weight.
-    total : float
-        What the weights add up to: n.
-    target : array, shape (p,)
-        What weighted sums of the features should be.
-    sums : ArmSums
-        What the target, the level and the facts below follow from.
-    """
+    """The public inputs of one arm."""
 
     code: int
-    features: FeatureMap = field(repr=False)
-    members: int
-    total: float
-    target: Floats = field(repr=False)
+    features: FeatureMap = field(repr=False)  # what is balanced, p of them
+    members: int  # rows that carry weight
+    total: float  # what the weights add up to: n
+    target: Floats = field(repr=False)  # what weighted sums of the features should be
     sums: ArmSums = field(repr=False)
 
     @property
@@ -147,29 +131,13 @@ class ArmProblem:
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """The weight problems of all arms, in the order of their codes, and the rows to solve them on.
-
-    Attributes
-    ----------
-    arms : tuple of ArmProblem
-        The problems.
-    rows : int
-        All rows (n).
-    found : FoundArms
-        Sizes of the arms.
-    sample : SampleRows
-        Public rows on which caps are tried: all, or some that stand for them.
-    base : RowWeights or None
-        Weights of matching that are followed; None for target "balance".
-    learned : Learned or None
-        What was taken over from more rows.
-    """
+    """The weight problems of all arms, by their codes, and the rows to solve them on."""
 
     arms: tuple[ArmProblem, ...]
-    rows: int
+    rows: int  # n
     found: FoundArms
-    sample: SampleRows = field(repr=False)
-    base: RowWeights | None = field(repr=False)
+    sample: SampleRows = field(repr=False)  # all rows, or some that stand for them
+    base: RowWeights | None = field(repr=False)  # of matching that is followed; else None
     learned: Learned | None = field(repr=False)
 
     @property

@@ -67,57 +67,27 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FeatureMap:
-    """How a row of covariates becomes a row of features.
+    """How a row of covariates becomes a row of features."""
 
-    Attributes
-    ----------
-    columns : array of indices, shape (k,)
-        Covariates that vary.
-    center, deviation : arrays, shape (k,)
-        By which they are standardised.
-    line : array, shape (k + 1,)
-        Logistic line of the arm in standardised covariates, the constant first.
-    left, right : arrays of indices
-        Which standardised covariates are multiplied.
-    squares : array of indices
-        Which are squared: those with more than two values.
-    knots : array
-        At which the line's index may turn.
-    mean, factor : arrays, shape (q,)
-        Centre and scale of the dense terms.
-    trees : BoostedTrees or None
-        Whose leaves are balanced.
-    table : array, shape (trees, nodes, directions)
-        What a leaf adds to every direction of the leaf kernel.
-    middle : array, shape (directions,)
-        The mean of the directions.
-    rare : array, shape (2, trees, nodes)
-        Leaves with next to no row outside the arm, and those with next to none of the arm.
-    dimension : int
-        The number of covariates (d), those included that do not vary.
-    share, evidence, scarce : float
-        The share b of non-linear terms, the evidence for them, and the share of the rows' leaves
-        in which one arm is rare.
-    """
-
-    columns: Indices
-    center: Floats
+    columns: Indices  # covariates that vary, k of them
+    center: Floats  # by which they are standardised
     deviation: Floats
-    line: Floats
-    left: Indices
+    line: Floats  # logistic line of the arm in standardised covariates, the constant first
+    left: Indices  # which standardised covariates are multiplied
     right: Indices
-    squares: Indices
-    knots: Floats
-    mean: Floats
+    squares: Indices  # which are squared: those with more than two values
+    knots: Floats  # at which the line's index may turn
+    mean: Floats  # centre and scale of the q dense terms
     factor: Floats
-    trees: BoostedTrees | None = field(repr=False)
-    table: Floats = field(repr=False)
-    middle: Floats = field(repr=False)
+    trees: BoostedTrees | None = field(repr=False)  # whose leaves are balanced
+    table: Floats = field(repr=False)  # what a leaf adds, shape (trees, nodes, directions)
+    middle: Floats = field(repr=False)  # the mean of the directions of the leaf kernel
+    # Leaves with next to no row outside the arm, and with next to none of it, (2, trees, nodes).
     rare: Bits = field(repr=False)
-    dimension: int
-    share: float = 0.0
-    evidence: float = 0.0
-    scarce: float = 0.0
+    dimension: int  # the number of covariates (d), those included that do not vary
+    share: float = 0.0  # of non-linear terms (b)
+    evidence: float = 0.0  # for them, from 0 to 1
+    scarce: float = 0.0  # the share of the rows' leaves in which one arm is rare
 
     @property
     def size(self) -> int:
@@ -140,7 +110,9 @@ class FeatureMap:
 
     def standardise(self, covariates: Floats) -> Floats:
         """Return the covariates that vary in standard deviations from their means."""
-        return np.asarray((covariates[:, self.columns] - self.center) / self.deviation)
+        standard = covariates[:, self.columns] - self.center
+        standard /= self.deviation
+        return standard
 
     def index(self, standard: Floats) -> Floats:
         """Return the line's log odds of the arm from standardised covariates."""
@@ -160,9 +132,9 @@ class FeatureMap:
 
     def split_columns(self, standard: Floats) -> Floats:
         """Return what trees split on: covariates and the products that differ most, (k, m)."""
-        columns = standard.T
+        columns = np.ascontiguousarray(standard.T)
         left, right = self.left[:PRODUCTS], self.right[:PRODUCTS]
-        return np.ascontiguousarray(np.concatenate([columns, columns[left] * columns[right]]))
+        return np.concatenate([columns, columns[left] * columns[right]])
 
     def dense(self, parts: Parts) -> Floats:
         """Return the terms of some rows, shape (m, q)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -95,6 +95,8 @@ def settings_of(
         "neighbors": request.neighbors if request.target == "track" else None,
         "confidence": request.coverage,
         "rows_per_person": request.rows_per_person,
+        "arms": _by_arm(labels, balance.sizes, ArmCounts),
+        "effective_arms": _by_arm(labels, balance.effective, ArmNumbers),
         "noise_interval_covers": "the estimate without noise; not sampling, not confounding",
         "interval_covers": _COVERED + (_ALIKE if len(arms) > 2 else "") if has_interval else ABSENT,
         "left_out_outcome": sum(left_out) if missing == "public" else ABSENT,
@@ -106,26 +108,24 @@ def settings_of(
     if len(arms) > 2:
         whom = _WHOM["ate"] if request.among is None else f"the units of arm {request.among!r}"
         return CalibratedArmsSettings(
-            weight_cap={label: arm.cap for label, arm in zip(labels, arms, strict=True)},
-            population=whom + weighted,
-            arms=dict(zip(labels, balance.sizes, strict=True)),
-            effective_arms=dict(zip(labels, balance.effective, strict=True)),
-            balance=balance.greatest,
-            arm_balance=balance.by_arm,
+            weight_cap=dict(zip(labels, (arm.cap for arm in arms), strict=True)),
+            population=whom + weighted, balance=balance.greatest, arm_balance=balance.by_arm,
             **shared,
-        )
-    control, treated = arms
-    differences = (balance.before[1] - balance.before[0], balance.after[1] - balance.after[0])
-    pairs = zip(*(side.tolist() for side in differences), strict=True)
+        )  # fmt: skip
+    before, after = ((side[1] - side[0]).tolist() for side in (balance.before, balance.after))
     return CalibratedSettings(
-        estimand=request.estimand,
-        weight_cap=max(arm.cap for arm in arms),
+        estimand=request.estimand, weight_cap=max(arm.cap for arm in arms),
         population=_WHOM[request.estimand] + weighted,
-        arms=ArmCounts(treated.problem.members, control.problem.members),
-        effective_arms=ArmNumbers(treated.effective, control.effective),
-        balance=dict(zip(balance.features, pairs, strict=True)),
+        balance=dict(zip(balance.features, zip(before, after, strict=True), strict=True)),
         **shared,
-    )
+    )  # fmt: skip
+
+
+def _by_arm(labels: Sequence[str], values: Sequence[Any], pair: Callable[[Any, Any], Any]) -> Any:  # noqa: ANN401  # of two arms a pair, of more a mapping
+    """Return numbers by arm: two arms have fields, the treated first, and more have labels."""
+    if len(labels) == 2:
+        return pair(values[1], values[0])
+    return dict(zip(labels, values, strict=True))
 
 
 def warnings_of(public: MatchingStudy, weights: PublicWeights, request: Request) -> tuple[str, ...]:
@@ -224,16 +224,11 @@ def _sampling(
         return ABSENT, ()
     arms = [arm.problem for arm in weights.arms]
     trimmed = [
-        (f"arm {label!r}: ", _TRIMMED.format(arm.cap, arm.problem.heaviest))
-        for label, arm in zip(labels, weights.arms, strict=True)
-        if arm.cap < arm.problem.heaviest * (1 - 1e-12)
+        ("" if len(arms) == 2 else f"arm {label!r}: ") + _TRIMMED.format(arm.cap, problem.heaviest)
+        for label, arm, problem in zip(labels, weights.arms, arms, strict=True)
+        if arm.cap < problem.heaviest * (1 - 1e-12)
     ]
-    effective: ArmNumbers | dict[str, float]
-    if len(arms) == 2:  # which share a cap
-        effective = ArmNumbers(arms[1].effective, arms[0].effective)
-        notes = [text for _, text in trimmed[:1]]
-    else:
-        effective = {label: arm.effective for label, arm in zip(labels, arms, strict=True)}
-        notes = [name + text for name, text in trimmed]
+    effective = _by_arm(labels, [arm.effective for arm in arms], ArmNumbers)
     largest = max(arm.sums.largest for arm in arms)
-    return SamplingNote(declared.column, declared.high, largest, effective), tuple(notes)
+    note = SamplingNote(declared.column, declared.high, largest, effective)
+    return note, tuple(trimmed[: 1 if len(arms) == 2 else None])  # two arms share a cap

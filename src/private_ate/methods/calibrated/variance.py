@@ -44,30 +44,14 @@ _TYPICAL_SQUARES: Final = 1.3  # times n²/m: the squared weights that it reckon
 
 @dataclass(frozen=True, slots=True)
 class PairVariance:
-    """A released variance of outcomes in units of their squared range, and how noisy it is.
+    """A released variance of outcomes in units of their squared range, and how noisy it is."""
 
-    Attributes
-    ----------
-    released : float
-        The noisy variance, a mean over rows.
-    scale : float
-        Of its Laplace noise.
-    ceiling : float
-        No outcome within its bounds has a larger one.
-    guess : float
-        The public guess of the outcome's standard deviation, as a share of the range.
-    alone : float
-        The share of the squared weights that belongs to arms without a pair.
-    outcomes : int
-        How many outcomes shared the draw of its noise, which is Laplace's for one.
-    """
-
-    released: float
-    scale: float
-    ceiling: float
-    guess: float
-    alone: float = 0.0
-    outcomes: int = 1
+    released: float  # the noisy variance, a mean over rows
+    scale: float  # of its noise, which is Laplace's for one outcome
+    ceiling: float  # no outcome within its bounds has a larger variance
+    guess: float  # of the outcome's standard deviation, as a share of the range; public
+    alone: float = 0.0  # the share of the squared weights of arms without a pair
+    outcomes: int = 1  # how many shared the draw
 
     def likely_values(self, slices: int = 40) -> Floats:
         """Return midpoints of equally likely slices of the variance, given what was released.

@@ -94,24 +94,13 @@ class _ArmRows(NamedTuple):
 class ArmWeights:
     """One arm's weights as a function of a block of rows, and what they add up to.
 
-    Attributes
-    ----------
-    problem : ArmProblem
-        What was solved.
-    cap : float
-        The limit on the largest weight.
-    dual : array, shape (p + 1,)
-        The solution.
-    lift, cut : float
-        They repair the sum by moving every weight in proportion to its room below the cap or above
-        zero, so that weights add up to n. A lift of one makes all weights equal.
-    used : WeightSums
-        What the weights in use add up to.
+    ``lift`` and ``cut`` repair the sum by moving every weight in proportion to its room below the
+    cap or above zero, so that weights add up to n. A lift of one makes all weights equal.
     """
 
     problem: ArmProblem
     cap: float
-    dual: Floats = field(repr=False)
+    dual: Floats = field(repr=False)  # the solution, shape (p + 1,)
     lift: float
     cut: float
     used: WeightSums

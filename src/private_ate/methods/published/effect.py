@@ -190,7 +190,7 @@ def release_arm_sums(
     docs/proofs/several-arms-label.md.
     """
     sensitivities = [max(1, rows_per_person * size * OUTCOME_STEPS) for size in weights.largest]
-    totals = study.arm_sums(weights).totals
+    totals = study.arm_sums(weights)
     # Of two arms the treated one is drawn first, as in the paper.
     order = [1, 0] if len(totals) == 2 else list(range(len(totals)))
     noisy = noise.laplace_disjoint(
