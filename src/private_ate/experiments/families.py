@@ -283,8 +283,8 @@ def _curved(score: Floats, prognosis: Floats, _: Floats, rng: Rng) -> _Drawn:
 
 def _yes_no(_: Floats, prognosis: Floats, dose: Floats, rng: Rng) -> _Drawn:
     log_odds, drawn = -3.3 + 0.7 * np.clip(prognosis, -_MOST, _MOST), rng.random(dose.size)
-    both = [(drawn < expit(one)).astype(np.float64) for one in (log_odds, log_odds + 0.8 * dose)]
-    return _Drawn(*both)
+    control, treated = drawn < expit(log_odds), drawn < expit(log_odds + 0.8 * dose)
+    return _Drawn(control.astype(np.float64), treated.astype(np.float64))
 
 
 def _heavy(_: Floats, prognosis: Floats, dose: Floats, rng: Rng) -> _Drawn:
