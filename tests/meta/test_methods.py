@@ -76,10 +76,10 @@ def test_the_tables_of_methods_are_current(page):
 
 def test_every_level_has_a_default_that_works_there():
     assert set(AUTO) == set(get_args(Level))
-    for level, names in AUTO.items():
-        assert all(level in METHODS[name].levels for name in names)
-        assert method_for("auto", Request(level, Fraction(1))).name == names[0]
-        assert [name for name in METHODS if is_default(name, level)] == [names[0]]
+    for level, default in AUTO.items():
+        assert level in METHODS[default].levels
+        assert method_for("auto", Request(level, Fraction(1))).name == default
+        assert [name for name in METHODS if is_default(name, level)] == [default]
 
 
 def test_help_names_every_method(runner_output):
@@ -170,7 +170,7 @@ def test_a_new_method_gets_arms_and_a_look_of_its_own():
     found = list(arms._arms_of(new))
 
     assert [arm.label for arm in found] == ["new-idea-label", "new-idea-sample"]
-    assert [arm.display for arm in arms._plain_arms(replace(new, figure=""))] == ["new idea"] * 2
+    assert [arm.display for arm in arms._arms_of(replace(new, figure=""))] == ["new idea"] * 2
     assert {arm.label for arm in arms.ALL_ARMS} == set(ARM_STYLES)
     assert {arm.method for arm in arms.ALL_ARMS} == set(METHODS)
     assert {arm.method for arm in arms.ARMS} == {m.name for m in METHODS.values() if m.figure}
