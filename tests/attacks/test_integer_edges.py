@@ -18,7 +18,7 @@ from private_ate.audit.replay import Recording, broken_promises
 from private_ate.baselines.blocking import Strata, release_cells, release_strata
 from private_ate.baselines.privsyn import dependence
 from private_ate.baselines.smooth_matching import cell_kernel, cells_of
-from private_ate.baselines.synthesis.records import RecordCoding
+from private_ate.baselines.synthetic_records import RecordCoding
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import NumericRangeError
