@@ -26,7 +26,7 @@ from private_ate.ledger.chain import (
     Entry,
     digest,
     replay_accounts,
-    verify_links,
+    verify_chain,
 )
 from private_ate.ledger.cost import BudgetUnits
 from private_ate.ledger.stores import Execute, append_only, one, read_one, read_rows
@@ -178,8 +178,10 @@ def require_intact(execute: Execute) -> None:
         "(SELECT sequence FROM entries WHERE kind <> 'release' ORDER BY sequence DESC LIMIT 1) "
         "ORDER BY sequence",
     )  # fmt: skip
-    verify_links(tail)
-    recorded = read_body(tail[0].body).get("state") if tail else None
+    recorded = None
+    if tail:
+        verify_chain(tail, is_whole=False)
+        recorded = read_body(tail[0].body).get("state")
     if recorded is None:
         require_replayed(execute, read_entries(execute))
     elif recorded != state_of(execute):

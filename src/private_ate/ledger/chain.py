@@ -92,29 +92,24 @@ def digest(value: Any) -> str:  # noqa: ANN401  # plain JSON values
     return hashlib.sha256(canonical(value).encode("ascii")).hexdigest()
 
 
-def verify_links(entries: Sequence[Entry]) -> None:
-    """Check entries that follow one another: each hash, and that each names the one before."""
-    for place, entry in enumerate(entries):
-        before = entries[place - 1] if place else None
-        linked = before is None or (
-            entry.previous == before.hash and entry.sequence == before.sequence + 1
-        )
-        if not linked or entry.seal() != entry.hash:
-            msg = f"the ledger's history does not verify at entry {entry.sequence}: it was altered"
-            raise LedgerError(msg)
-
-
 def verify_chain(
-    links: Sequence[Link], head: str | None = None, whose: str = "ledger", what: str = "entry"
+    links: Sequence[Link],
+    head: str | None = None,
+    whose: str = "ledger",
+    what: str = "entry",
+    *,
+    is_whole: bool = True,
 ) -> str:
     """Check every link and return the last hash; ``head`` must be the hash of one.
+
+    Links that are not the whole history may begin anywhere.
 
     The hash before the first one belongs to none: no release carries it, and a history of any
     length would contain it.
     """
-    previous = GENESIS
+    first, previous = (1, GENESIS) if is_whole else (links[0].sequence, links[0].previous)
     seen = set()
-    for place, link in enumerate(links, 1):
+    for place, link in enumerate(links, first):
         if link.sequence != place or link.previous != previous or link.seal() != link.hash:
             msg = f"the {whose}'s history does not verify at {what} {place}: it was altered"
             raise LedgerError(msg)

@@ -118,7 +118,8 @@ class Store(ABC):
                 if writes:
                     connection.commit()
             finally:
-                connection.rollback()  # nothing after a commit
+                if not self._is_broken():
+                    connection.rollback()  # nothing after a commit
 
     def _open(self) -> Any:  # noqa: ANN401  # a connection of either driver
         is_own = self._owner == os.getpid()

@@ -166,12 +166,11 @@ class RecentCheck:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What verified: how much of it, and the ends of both chains."""
+    """What verified: how much of it, and the end of the ledger."""
 
     entries: int
     head: str
     events: int
-    event_head: str
     requests: int
 
 
@@ -180,7 +179,7 @@ def verify_service(store: Store, head: str | None = None) -> Found:
     checked = Ledger(store).verify(head)
     with store.snapshot() as execute:
         events = read_events(execute)
-        end = verify_events(events)
+        verify_events(events)
         rows = list_requests(execute, last=1 << 40)
         undone = {(CLOSED, item.name) for item in list_datasets(execute) if not item.closed}
         undone |= {(REVOKED, item.name) for item in list_users(execute, 0) if not item.revoked}
@@ -212,7 +211,7 @@ def verify_service(store: Store, head: str | None = None) -> Found:
         is_hidden = last == "queued" and bool(row.claim) and row.state in MOVES["queued"] | FINAL
         if last != row.state and not is_hidden:
             _differs(f"request {row.id} is {row.state}, and its history says {last or 'nothing'}")
-    return Found(checked.entries, checked.head, len(events), end, len(rows))
+    return Found(checked.entries, checked.head, len(events), len(rows))
 
 
 def _differs(what: str) -> NoReturn:

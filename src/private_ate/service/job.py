@@ -42,23 +42,9 @@ from private_ate.ledger.stores import Execute, Store
 from private_ate.service.policy import Dataset
 from private_ate.service.release_times import dummy_rows, visible_time
 from private_ate.service.settling import Settled, settle_question
-from private_ate.service.store.catalogue import (
-    find_dataset,
-    find_population,
-    name_of,
-    open_source,
-    pin_digest,
-)
+from private_ate.service.store import catalogue, requests
 from private_ate.service.store.events import are_two_persons, is_there, now, time_text
-from private_ate.service.store.requests import (
-    RequestRow,
-    approvers_of,
-    find_request,
-    move,
-    objections_to,
-    require_queued,
-    spent_of,
-)
+from private_ate.service.store.requests import RequestRow
 from private_ate.service.store.tables import connect
 
 Aim = Literal["estimate", "charge", "check"]
@@ -155,19 +141,19 @@ def estimate(order: Order) -> Report:
         }  # fmt: skip
         if row.dummy:
             return Report("done", body=_dummy_release(dataset, asked))
-        file = open_source(Path(order.folder), order.source)
+        file = catalogue.open_source(Path(order.folder), order.source)
         if file is None:
             raise LedgerError(UNAVAILABLE)
         # Only the holder of the key can compare it with guesses of records.
         keyed = hmac.new(bytes.fromhex(order.key), digestmod=hashlib.sha256)
-        with (Path(order.folder) / name_of(order.source)).open("rb") as records:
+        with (Path(order.folder) / catalogue.name_of(order.source)).open("rb") as records:
             digest = hashlib.file_digest(records, lambda: keyed).hexdigest()
         if dataset.digest and not hmac.compare_digest(dataset.digest, digest):
             msg = "the file is not the one that was registered"
             raise LedgerError(msg)
         if not dataset.digest:
             with store.transaction() as execute:
-                pin_digest(execute, dataset.name, digest, order.worker, row.start)
+                catalogue.pin_digest(execute, dataset.name, digest, order.worker, row.start)
         charged = {
             "ledger": Ledger(store), "dataset": dataset.name, "request_id": row.id,
             "analyst": row.analyst, "approval": _approval(order, row),
@@ -192,17 +178,18 @@ def charge(order: Order) -> Report:
 def check(order: Order) -> Report:
     """Compare a data set's file with what was declared of it."""
     with connect(order.store) as store, store.snapshot() as execute:
-        dataset = find_dataset(execute, order.request)
+        dataset = catalogue.find_dataset(execute, order.request)
     return Report(
-        "done", reason=file_problem(open_source(Path(order.folder), order.source), dataset)
+        "done",
+        reason=file_problem(catalogue.open_source(Path(order.folder), order.source), dataset),
     )
 
 
 def _asked(store: Store, order: Order) -> tuple[RequestRow, Settled]:
     """Return the request of an order, and what it asks of its data set."""
     with store.snapshot() as execute:
-        row = find_request(execute, order.request)
-        dataset = find_dataset(execute, row.dataset)
+        row = requests.find_request(execute, order.request)
+        dataset = catalogue.find_dataset(execute, row.dataset)
     return row, settle_question(row.asked, dataset)
 
 
@@ -221,26 +208,28 @@ def _approval(order: Order, asked: RequestRow) -> Approval:
     """Return what was approved, and the steps of the request beside its charge and its release."""
 
     def on_charge(execute: Execute) -> None:
-        row = find_request(execute, order.request)
-        require_queued(execute, row.id, row.dataset)
+        row = requests.find_request(execute, order.request)
+        requests.require_queued(execute, row.id, row.dataset)
         # The data set's own account has paid; so must all that share the population's budget.
-        population = find_population(execute, find_dataset(execute, row.dataset).population)
-        if not spent_of(execute, population.name).fits(population.total):
+        population = catalogue.find_population(
+            execute, catalogue.find_dataset(execute, row.dataset).population
+        )
+        if not requests.spent_of(execute, population.name).fits(population.total):
             msg = (
                 f"the budget of population {population.name!r} does not allow it; nothing was spent"
             )
             raise BudgetError(msg)
         _require_approval(execute, row)
-        if row.plan != asked.plan or not move(
+        if row.plan != asked.plan or not requests.move(
             execute, row.id, "queued", "charged", order.worker, claim=order.claim
         ):
             msg = "the request was withdrawn, or is another worker's; nothing was spent"
             raise LedgerError(msg)
 
     def on_release(execute: Execute) -> None:
-        row = find_request(execute, order.request)
+        row = requests.find_request(execute, order.request)
         visible = visible_time(row.due, now(), order.tick)
-        if not move(
+        if not requests.move(
             execute, row.id, "charged", "done", order.worker, claim=order.claim, visible=visible
         ):
             msg = "the request was given up; its release is not kept"
@@ -258,12 +247,12 @@ def _require_approval(execute: Execute, row: RequestRow) -> None:
     if not is_there(execute, row.analyst):
         msg = "its analyst was revoked; nothing was spent"
         raise BudgetError(msg)
-    dataset = find_dataset(execute, row.dataset)
-    approved = approvers_of(execute, row)
+    dataset = catalogue.find_dataset(execute, row.dataset)
+    approved = requests.approvers_of(execute, row)
     if approved and (not dataset.policy.two_persons or are_two_persons(execute, approved)):
         return
     asks = settle_question(row.asked, dataset).asks
-    against = objections_to(execute, row.analyst, dataset, asks, row.submitted, row.id)
+    against = requests.objections_to(execute, row.analyst, dataset, asks, row.submitted, row.id)
     if against:
         msg = f"the policy does not approve it: {'; '.join(against)}; nothing was spent"
         raise BudgetError(msg)

@@ -27,20 +27,9 @@ from private_ate.ledger.stores import Execute, Store, one, update
 from private_ate.service.histories import publish_heads
 from private_ate.service.job import UNAVAILABLE, Aim, Order, Report
 from private_ate.service.release_times import job_seconds, visible_time
-from private_ate.service.store.catalogue import (
-    find_dataset,
-    open_source,
-    unchecked_datasets,
-    write_file_check,
-)
+from private_ate.service.store import catalogue, requests
 from private_ate.service.store.events import now
-from private_ate.service.store.requests import (
-    RequestRow,
-    find_request,
-    move,
-    publish_steps,
-    unpublished,
-)
+from private_ate.service.store.requests import RequestRow
 from private_ate.service.vocabulary import State
 
 log = logging.getLogger("private_ate.service.worker")
@@ -125,17 +114,17 @@ class Worker:
         """Write into the history what workers did with requests whose answers have appeared."""
         since, moment = self._published - _BEAT, self.clock()
         with self.store.snapshot() as execute:
-            found = unpublished(execute, since, moment)
+            found = requests.unpublished(execute, since, moment)
         if found:
             with self.store.transaction() as execute:
-                publish_steps(execute, since, moment)
+                requests.publish_steps(execute, since, moment)
         self._published = moment
 
     def check_files(self) -> None:
         """Compare files with what was declared: new ones at once, others again after a minute."""
         moment, settings = self.clock(), self.settings
         with self.store.snapshot() as execute:
-            unchecked = unchecked_datasets(execute)
+            unchecked = catalogue.unchecked_datasets(execute)
         for dataset in unchecked:
             if moment - self._checked.get(dataset.name, -_AGAIN) < _AGAIN:
                 continue
@@ -148,7 +137,7 @@ class Worker:
             report = self._start(order)
             problem = _UNCHECKED if report is None or report.end != "done" else report.reason
             with self.store.transaction() as execute:
-                write_file_check(execute, dataset.name, self.name, problem, moment)
+                catalogue.write_file_check(execute, dataset.name, self.name, problem, moment)
             if problem:
                 log.error("data set %s is not as declared: %s", dataset.name, problem)
 
@@ -165,7 +154,7 @@ class Worker:
             self._beat(execute)
             where = "id = ? AND state = 'queued' AND claim = ''"
             self._write_claim(execute, where, name)
-            return find_request(execute, name)
+            return requests.find_request(execute, name)
 
     def beat(self) -> None:
         """Say that the worker lives; end the claims of workers that have not for long."""
@@ -202,7 +191,7 @@ class Worker:
         with self.store.transaction() as execute:
             where = "id = ? AND worker = ? AND state IN ('queued', 'charged')"
             done = self._write_claim(execute, where, name, worker)
-            return find_request(execute, name) if done == 1 else None
+            return requests.find_request(execute, name) if done == 1 else None
 
     def _write_claim(self, execute: Execute, where: str, *held: str) -> int:
         claim = secrets.token_hex(16)
@@ -251,11 +240,11 @@ class Worker:
     def _order(self, row: RequestRow, aim: Aim) -> Order | None:
         settings = self.settings
         with self.store.snapshot() as execute:
-            dataset = find_dataset(execute, row.dataset)
+            dataset = catalogue.find_dataset(execute, row.dataset)
         folder = source = ""
         if not row.dummy and aim == "estimate":
             folder, source = str(settings.data.resolve()), dataset.source
-            if open_source(settings.data, source) is None:
+            if catalogue.open_source(settings.data, source) is None:
                 log.error("data set %s has no file below the worker's folder", dataset.name)
                 return None
         wanted = float(settings.seconds)  # a charge alone reads no records and must come to its end
@@ -271,12 +260,12 @@ class Worker:
         """Write down how a job ended; by the state that the job itself reached in the ledger."""
         if (report is None or report.end == "ended") and not row.dummy:
             with self.store.snapshot() as execute:
-                state = find_request(execute, row.id).state
+                state = requests.find_request(execute, row.id).state
             if state == "queued":
                 report = self._run(row, "charge")
         found = report or Report("ended")
         with self.store.transaction() as execute:
-            state = find_request(execute, row.id).state
+            state = requests.find_request(execute, row.id).state
             visible = visible_time(row.due, now(), self.settings.tick)
             after: State = "refused"
             given: dict[str, Any] = {
@@ -289,7 +278,7 @@ class Worker:
             elif "nothing was spent" not in given["reason"]:
                 given["reason"] += "; nothing was spent"
             if state in ("charged", "queued"):
-                move(
+                requests.move(
                     execute, row.id, state, after, self.name, claim=row.claim, visible=visible,
                     **given,
                 )  # fmt: skip

@@ -211,13 +211,6 @@ def ask_real_data(name: RequestName, fields: SubmittedForm, visit: CurrentVisit)
     return layout.redirect(f"/requests/{row.id}")
 
 
-@router.post("/requests/{name}/cancel")
-def cancel(name: RequestName, _: SubmittedForm, visit: CurrentVisit) -> Response:
-    """Cancel a request that has not started."""
-    visit.service.cancel(visit.actor, name)
-    return layout.redirect(f"/requests/{name}")
-
-
 @router.get("/releases/{name}.json")
 def release_json(name: RequestName, visit: CurrentVisit) -> Response:
     """Hand out a release as data."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from fastapi import APIRouter
@@ -13,7 +13,7 @@ from private_ate.errors import ArgumentError, DomainError, PrivateAteError, Sche
 from private_ate.methods.registry import METHODS
 from private_ate.report.markup import Markup, element
 from private_ate.service.histories import visible_heads
-from private_ate.service.operations import REASONS
+from private_ate.service.operations import REASONS, Service
 from private_ate.service.policy import Policy, judged_estimands
 from private_ate.service.store.catalogue import READING, write_source
 from private_ate.service.store.events import read_events, time_text
@@ -22,7 +22,7 @@ from private_ate.service.vocabulary import Conflict, Missing, ServiceRefusal
 from private_ate.service.web import layout
 from private_ate.service.web.authentication import CurrentVisit, SubmittedForm, Visit
 from private_ate.service.web.layout import Fault, Field
-from private_ate.service.web.models import DatasetBody, DatasetName, RequestName, audit_lines
+from private_ate.service.web.models import DatasetBody, DatasetName, audit_lines
 
 router = APIRouter(include_in_schema=False)
 _EVENTS: Final = 100  # on a page
@@ -80,6 +80,27 @@ _POLICY: Final = (
 )  # fmt: skip
 
 
+# What a button does: its address, the operation and its field, and the page that follows.
+_ACTS: Final = (
+    ("/requests/{name}/approve", Service.approve, ("plan",), "/queue"),
+    ("/requests/{name}/refuse", Service.refuse, ("reason",), "/queue"),
+    ("/requests/{name}/cancel", Service.cancel, (), "/requests/{name}"),
+    ("/datasets/{name}/close", Service.close_dataset, (), "/manage"),
+    ("/tokens/{name}/revoke", Service.revoke_token, (), "/tokens"),
+)
+
+
+def _add_act(path: str, act: Callable[..., object], names: Sequence[str], after: str) -> None:
+    @router.post(path)
+    def run(name: DatasetName, fields: SubmittedForm, visit: CurrentVisit) -> Response:
+        act(visit.service, visit.actor, name, *(fields.get(each, "") for each in names))
+        return layout.redirect(after.format(name=name))
+
+
+for _row in _ACTS:
+    _add_act(*_row)
+
+
 @router.get("/queue")
 def queue(visit: CurrentVisit) -> HTMLResponse:
     """Show the plans that wait for a decision; no diagnostics, only what was asked."""
@@ -98,20 +119,6 @@ def queue(visit: CurrentVisit) -> HTMLResponse:
     return layout.respond(
         "Plans that wait", element("p", words), *parts, session=visit.session, here="/queue"
     )
-
-
-@router.post("/requests/{name}/approve")
-def approve(name: RequestName, fields: SubmittedForm, visit: CurrentVisit) -> Response:
-    """Approve the plan that was shown."""
-    visit.service.approve(visit.actor, name, fields.get("plan", ""))
-    return layout.redirect("/queue")
-
-
-@router.post("/requests/{name}/refuse")
-def refuse(name: RequestName, fields: SubmittedForm, visit: CurrentVisit) -> Response:
-    """Refuse a plan."""
-    visit.service.refuse(visit.actor, name, fields.get("reason", ""))
-    return layout.redirect("/queue")
 
 
 @router.get("/manage")
@@ -171,13 +178,6 @@ def add(fields: SubmittedForm, visit: CurrentVisit) -> Response:
         visit.service.add_dataset(visit.actor, new, body.epsilon)
     except (ArgumentError, DomainError, SchemaError, Missing, Conflict) as error:
         return _manage(visit, fields, error)
-    return layout.redirect("/manage")
-
-
-@router.post("/datasets/{name}/close")
-def close(name: DatasetName, _: SubmittedForm, visit: CurrentVisit) -> Response:
-    """Close a data set."""
-    visit.service.close_dataset(visit.actor, name)
     return layout.redirect("/manage")
 
 

@@ -23,7 +23,6 @@ from private_ate.service.web.authentication import (
     settings_of,
 )
 from private_ate.service.web.layout import Field
-from private_ate.service.web.models import TokenName
 
 router = APIRouter(include_in_schema=False)
 _TOKEN: Final = Field(
@@ -89,13 +88,6 @@ def issue(fields: SubmittedForm, visit: CurrentVisit) -> HTMLResponse:
     visit.actor.require("curator", write=True)
     said = layout.read_fields(_FIELDS, {"scope": "full", **fields})
     return _tokens(visit, visit.service.issue_token(visit.actor, **said))
-
-
-@router.post("/tokens/{name}/revoke")
-def revoke(name: TokenName, _: SubmittedForm, visit: CurrentVisit) -> Response:
-    """Revoke a token."""
-    visit.service.revoke_token(visit.actor, name)
-    return layout.redirect("/tokens")
 
 
 @router.post("/users/revoke")
