@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from private_ate.arrays import Bits, Codes, Floats
-from private_ate.domain.subgroups import Cells
+from private_ate.domain.domain import Cells
 from private_ate.methods.blocks.plan import Ask, BlocksOptions
 from private_ate.methods.composition import options_of
 from private_ate.methods.probability import Probability, probability_of
