@@ -27,7 +27,6 @@ from private_ate import (
 from private_ate.api import METHODS
 from private_ate.charging import binding_of
 from private_ate.cli.app import app
-from private_ate.cli.domain import Draft
 from private_ate.data.files import open_table, read_table
 from private_ate.data.missing_rules import PAPERS_READING, MissingRules, outcome_rule
 from private_ate.datasets.clinic import draw_clinic
@@ -105,8 +104,12 @@ def test_two_rules_are_refused():
         Outcome("y", Interval(0, 40, missing=3), "private")
 
 
-def test_a_draft_asks_for_the_rule():
-    text = Draft({"t": "number", "y": "number", "x": "number"}, "t", "y").text()
+def test_a_draft_asks_for_the_rule(tmp_path):
+    data, out = tmp_path / "d.parquet", tmp_path / "d.toml"
+    pl.DataFrame({"t": [0.5], "y": [0.5], "x": [0.5]}).write_parquet(data)
+    words = ["domain", str(data), "--out", str(out), "--treatment", "t", "--outcome", "y"]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    text = out.read_text("utf-8")
 
     assert "\nmissing = ???" in text
     filled = text.replace("missing = ???", 'missing = "private"')

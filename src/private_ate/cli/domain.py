@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 
@@ -115,21 +114,68 @@ def domain(
 ) -> None:
     """Draft a domain file from column names and types; a person fills in the bounds."""
     from private_ate.data.files import described_file, read_schema, write_whole  # as above
-    from private_ate.data.tables import require_column  # as above
 
     one_of("level", level, ("label", "sample"))
-    declared = _declared_arms(treatment, given)
+    arms = _declared_arms(treatment, given)
     if out.exists() and not given["force"]:
         msg = f"the file {str(out)!r} exists; add --force to overwrite it"
         raise ArgumentError(msg)
     reading = {name: given[name] for name in flags.READING}
     schema = read_schema(described_file(data, **reading))
     named = read_covariates(covariates)
-    survival = {name: given[name] for name in _SURVIVAL}
-    _require_time(survival, outcome)
+    _require_time(given, outcome)
     asked = [("treatment", treatment), ("outcome", outcome)]
     asked += [(name, given[name]) for name in ("time", "event")]
     asked += [("covariate", name) for name in named or () if named != "all"]
+    _require_columns(schema, asked)
+    measured = outcome or given["time"]
+    taken = (treatment, measured, given["event"])
+    left_out: dict[str, str] = {}
+    if named is None:  # of covariates that nobody asked for, names and types decide
+        for name, kind in schema.items():
+            reason = None if name in taken else reason_against(name, kind, measured)
+            if reason is not None:
+                left_out[name] = reason
+    chosen = schema if named is None or named == "all" else named
+    kept = {name: schema[name] for name in chosen if name not in taken and name not in left_out}
+    # Names as a flag takes them: none that could end the line or the list.
+    nameable = ",".join(name for name in kept if name.isprintable() and not set(name) & set(",\"'"))
+    is_public = has_public_covariates(cast("Level", level))
+    head = [
+        *_treatment_lines(treatment, arms),
+        *("", "[outcome]", *_outcome_lines(outcome, schema, given), "missing = ???"),
+        *("", "[covariates]", *([_PUBLIC.format(names=f'"{nameable}"')] if is_public else [])),
+    ]
+    lines = [f"{'# ' * is_public}{_declaration(name, kind)}" for name, kind in kept.items()]
+    tail = ["", _LEFT_OUT] if left_out else []
+    tail += [f"# {_declaration(name, schema[name])}  # {why}" for name, why in left_out.items()]
+    write_whole(out, "\n".join([*head, *lines, *tail]) + "\n")
+    if left_out:
+        typer.echo(
+            f"left out {len(left_out)} of {len(schema)} columns for their names or types; "
+            "the reasons are at the end of the draft"
+        )
+    if any(reason.startswith("the name of an id") for reason in left_out.values()):
+        typer.echo(
+            "if a person can have several rows, check by the id with --person COLUMN and say "
+            "--rows-per-person N when you estimate, or at label level --person COLUMN"
+        )
+    is_named = treatment is not None and measured is not None
+    if not is_named:
+        typer.echo("name --treatment and --outcome too, and the draft asks for less")
+    check = ["private-ate", "check", str(data), "--domain", str(out)]
+    for name, value in reading.items():
+        check += [] if value is None else [f"--{name.replace('_', '-')}", str(value)]
+    check += ["--level", level, *(["--covariates", nameable] if is_named and is_public else [])]
+    typer.echo(f"wrote {out}; fill in every ??? from the code book, then:\n  {shlex.join(check)}")
+
+
+def _require_columns(
+    schema: Mapping[str, str | None], asked: Sequence[tuple[str, str | None]]
+) -> None:
+    """Refuse columns that are not there, and a first line of values."""
+    from private_ate.data.tables import require_column  # keeps --help fast
+
     for role, name in asked:
         if name is not None:
             require_column(tuple(schema), name, role, [other for _, other in asked if other])
@@ -140,48 +186,16 @@ def domain(
             "values is not drafted: give the file a header line, or write the domain by hand"
         )
         raise ArgumentError(msg)
-    drafted = Draft(
-        dict(schema), treatment, outcome, survival=survival, arms=declared, named=named,
-        level=cast("Any", level),
-    )  # fmt: skip
-    write_whole(out, drafted.text())
-    if drafted.left_out:
-        typer.echo(
-            f"left out {len(drafted.left_out)} of {len(schema)} columns for their names or types; "
-            "the reasons are at the end of the draft"
-        )
-    if any(reason.startswith("the name of an id") for reason in drafted.left_out.values()):
-        typer.echo(
-            "if a person can have several rows, check by the id with --person COLUMN and say "
-            "--rows-per-person N when you estimate, or at label level --person COLUMN"
-        )
-    if treatment is None or drafted.measured is None:
-        typer.echo("name --treatment and --outcome too, and the draft asks for less")
-    check = ["private-ate", "check", str(data), "--domain", str(out), *_more(drafted, reading)]
-    typer.echo(f"wrote {out}; fill in every ??? from the code book, then:\n  {shlex.join(check)}")
 
 
-def _require_time(survival: Mapping[str, Any], outcome: str | None) -> None:
+def _require_time(given: Mapping[str, Any], outcome: str | None) -> None:
     """Refuse words of survival beside an outcome, or without a column of times."""
-    if survival["time"] is not None and outcome is not None:
+    if given["time"] is not None and outcome is not None:
         msg = "a time to an event is declared by --time and --event; leave out --outcome"
         raise ArgumentError(msg)
-    if survival["time"] is None and any(one is not None for one in survival.values()):
+    if given["time"] is None and any(given[name] is not None for name in _SURVIVAL):
         msg = "--event, --event-label and --horizon belong to a time to an event: name --time"
         raise ArgumentError(msg)
-
-
-def _more(drafted: Draft, reading: Mapping[str, Any]) -> list[str]:
-    """Return the flags that a check of the drafted domain needs beside it."""
-    said = {
-        f"--{name.replace('_', '-')}": str(one) for name, one in reading.items() if one is not None
-    }
-    words = [word for flag_and_value in said.items() for word in flag_and_value]
-    words += ["--level", drafted.level]
-    is_named = drafted.treatment is not None and drafted.measured is not None
-    if is_named and has_public_covariates(drafted.level):
-        words += ["--covariates", ",".join(drafted.nameable)]
-    return words
 
 
 def _declared_arms(column: str | None, given: Mapping[str, Any]) -> Treatment | None:
@@ -204,91 +218,24 @@ def _is_number(name: str) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """What is known of a file's columns: names, kinds where it has types, and what flags say.
+def _treatment_lines(column: str | None, arms: Treatment | None) -> Iterator[str]:
+    from private_ate.domain import arm_lines  # keeps --help fast
 
-    ``named`` are the covariates that were asked for; of others those that look like ids, dates,
-    weights or later measurements are left as comments. ``arms`` are those that flags declared.
-    """
+    yield from (_HEADER, "[treatment]", f"column = {_text_or_gap(column)}")
+    yield from ("treated = ???", "control = ???") if arms is None else arm_lines(arms)
 
-    schema: Mapping[str, str | None]
-    treatment: str | None
-    outcome: str | None
-    survival: Mapping[str, Any]
-    arms: Treatment | None = None
-    named: Sequence[str] | Literal["all"] | None = None
-    level: Level = "sample"
-    left_out: dict[str, str] = field(init=False)
 
-    def __post_init__(self) -> None:
-        left_out: dict[str, str] = {}
-        if self.named is None:
-            reasons = {
-                name: reason_against(name, kind, self.measured)
-                for name, kind in self.schema.items()
-                if name not in self._taken
-            }
-            left_out = {name: reason for name, reason in reasons.items() if reason is not None}
-        object.__setattr__(self, "left_out", left_out)
-
-    @property
-    def measured(self) -> str | None:
-        """The column of the outcome, or of times to an event."""
-        return self.outcome or self.survival["time"]
-
-    @property
-    def _taken(self) -> tuple[str | None, ...]:
-        return self.treatment, self.measured, self.survival["event"]
-
-    @property
-    def covariates(self) -> tuple[str, ...]:
-        """The columns that the draft declares, or at label level names."""
-        chosen = self.schema if self.named in (None, "all") else self.named
-        return tuple(
-            name
-            for name in dict.fromkeys(chosen or ())
-            if name not in self._taken and name not in self.left_out
-        )
-
-    @property
-    def nameable(self) -> tuple[str, ...]:
-        """Covariates as a flag takes them; a name that could end the line or the list is none."""
-        return tuple(
-            name for name in self.covariates if name.isprintable() and not set(name) & set(",\"'")
-        )
-
-    def text(self) -> str:
-        """Return the draft: TOML but for the ??? that a person replaces."""
-        return "\n".join(self._lines()) + "\n"
-
-    def _lines(self) -> Iterator[str]:
-        from private_ate.domain import arm_lines  # keeps --help fast
-
-        yield from (_HEADER, "[treatment]", f"column = {_text_or_gap(self.treatment)}")
-        yield from ("treated = ???", "control = ???") if self.arms is None else arm_lines(self.arms)
-        yield from ("", "[outcome]", *self._outcome_lines(), "missing = ???", "", "[covariates]")
-        is_public = has_public_covariates(self.level)
-        if is_public:
-            quoted = ",".join(self.nameable)
-            yield _PUBLIC.format(names=f'"{quoted}"')
-        for name in self.covariates:
-            yield ("# " if is_public else "") + _declaration(name, self.schema[name])
-        if self.left_out:
-            yield from ("", _LEFT_OUT)
-        for name, reason in self.left_out.items():
-            yield f"# {_declaration(name, self.schema[name])}  # {reason}"
-
-    def _outcome_lines(self) -> Iterator[str]:
-        if self.survival["time"] is not None:
-            for name in _SURVIVAL:
-                gap = self.survival[name]
-                shown = f"{gap:.15g}" if isinstance(gap, float) else _text_or_gap(gap)
-                yield f"{name} = {shown}"
-            return
-        yield f"column = {_text_or_gap(self.outcome)}"
-        is_binary = self.outcome is not None and self.schema.get(self.outcome) == "binary"
-        yield from ("binary = true",) if is_binary else ("low = ???", "high = ???")
+def _outcome_lines(
+    column: str | None, schema: Mapping[str, str | None], given: Mapping[str, Any]
+) -> Iterator[str]:
+    if given["time"] is not None:
+        for name in _SURVIVAL:
+            gap = given[name]
+            yield f"{name} = {f'{gap:.15g}' if isinstance(gap, float) else _text_or_gap(gap)}"
+        return
+    yield f"column = {_text_or_gap(column)}"
+    is_binary = column is not None and schema.get(column) == "binary"
+    yield from ("binary = true",) if is_binary else ("low = ???", "high = ???")
 
 
 def _declaration(name: str, kind: str | None) -> str:

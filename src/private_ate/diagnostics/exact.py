@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -56,7 +55,8 @@ def exact_effect(
     outcome where the domain says so, whether that is public or private. Of three arms or more it
     is the headline: the last declared other than the reference, against it; see ``exact_means``.
     """
-    _, means = _matched_means(data, treatment, outcome, covariates, domain, neighbors)
+    table = _prepare(data, treatment, outcome, covariates, domain)
+    means = _matched_means(table, neighbors)[1]
     return float(means[-1] - means[0])
 
 
@@ -75,24 +75,18 @@ def exact_means(
     arm's own propensity score, so that all means are about all units. Rows and outcomes as for
     ``exact_effect``.
     """
-    study, means = _matched_means(data, treatment, outcome, covariates, domain, neighbors)
+    table = _prepare(data, treatment, outcome, covariates, domain)
+    study, means = _matched_means(table, neighbors)
     middle = study.domain.bounds.middle
     return dict(zip(study.domain.treatment.coded, (means + middle).tolist(), strict=True))
 
 
-def _matched_means(
-    data: object,
-    treatment: str | Treatment | None,
-    outcome: str | None,
-    covariates: Covariates,
-    domain: Domain | None,
-    neighbors: int,
-) -> tuple[LocalStudy, Floats]:
+def _matched_means(table: PreparedTable, neighbors: int) -> tuple[LocalStudy, Floats]:
     """Return the public study of rows with an outcome, and its means less the bounds' middle.
 
     Centred, so that rounding follows the range of the outcome and not its level.
     """
-    study, values = _with_outcomes(_prepare(data, treatment, outcome, covariates, domain))
+    study, values = _with_outcomes(table)
     weights = 1.0 + _pool(study)[0].shared_mass(neighbors)
     weighted = weights * (values - study.domain.bounds.middle)
     return study, np.bincount(study.arm, weighted, study.arms) / study.size
@@ -121,18 +115,15 @@ def _prepare(
     )  # fmt: skip
 
 
-def _with_outcomes(
-    table: PreparedTable,
-) -> tuple[LocalStudy, Floats]:
+def _with_outcomes(table: PreparedTable) -> tuple[LocalStudy, Floats]:
     """Return the public study of rows that have an outcome, and those clipped to their bounds."""
     study = LocalStudy.encode_public(table.table, table.domain, None, table.lenient)
-    bounds = table.domain.bounds
-    outcome = table.domain.outcome
+    bounds, outcome = table.domain.bounds, table.domain.outcome
     chunks = table.table.chunks([outcome.column])
     values = np.concatenate([read_outcome(chunk, outcome) for chunk in chunks])
     if values.size > study.size:
         values = values[_kept_rows(table)]
-    if table.domain.outcome.missing is not None:
+    if outcome.missing is not None:
         kept = np.flatnonzero(~np.isnan(values))
         study, values = _some_rows(study, kept), values[kept]
     filled = np.where(np.isnan(values), bounds.fill, values)
@@ -206,10 +197,7 @@ def diagnose_ate(  # noqa: PLR0913  # one keyword per question a curator answers
 
 
 def _without_noise(
-    study: LocalStudy,
-    prepared: PreparedTable,
-    release: Release,
-    options: object | None,
+    study: LocalStudy, prepared: PreparedTable, release: Release, options: object | None
 ) -> WithoutNoise | None:
     """Return the released estimator without noise: by its own weights, or else run silently."""
     weights = used_weights(study, release, options)
@@ -223,18 +211,13 @@ def _without_noise(
         return None if silent is None else replace(silent, weights=shown, table=table)
     held = LocalWeights.summarize(weights, study.treatment, study.arms)
     means = dict(zip(study.domain.treatment.coded, _means(study, held), strict=True))
-    headline = release.contrasts[0]
-    note = release.facts.headline
-    arm, against = (headline.arm, headline.against) if note is None else (note.arm, note.against)
-    effect = means[arm] - means[against]
+    headline = release.facts.headline or release.contrasts[0]
+    effect = means[headline.arm] - means[headline.against]
     return WithoutNoise(effect, means, by_weights=True, weights=shown, table=table)
 
 
 def _run_silently(
-    study: LocalStudy,
-    prepared: PreparedTable,
-    release: Release,
-    options: object | None,
+    study: LocalStudy, prepared: PreparedTable, release: Release, options: object | None
 ) -> WithoutNoise | None:
     """Run the release's method without noise, on rows read as at its level."""
     if not has_public_covariates(release.level):
@@ -294,35 +277,26 @@ def _weights_by_arm(study: LocalStudy, weights: Floats) -> dict[str, tuple[float
 
 def count_lost(table: Table, domain: Domain) -> dict[str, LostValues]:
     """Return for each column in use how many of its entries were not used as they are."""
-    columns = [domain.treatment.column, domain.outcome.column, *domain.covariates]
-    chunks = table.chunks(columns)
+    outcome = domain.outcome
+    columns = [domain.treatment.column, outcome.column, *domain.covariates]
     totals: dict[str, Counter[str]] = {name: Counter() for name in columns}
-    for chunk in chunks:
-        for name, found in _chunk(chunk, domain).items():
-            totals[name].update(found)
+    for chunk in table.chunks(columns):
+        _, known = read_arms(chunk, domain.treatment)
+        totals[domain.treatment.column]["undeclared"] += int(np.count_nonzero(~known))
+        totals[outcome.column].update(_lost(read_outcome(chunk, outcome), outcome.bounds))
+        for name, kind in domain.covariates.items():
+            if isinstance(kind, Interval):
+                totals[name].update(_lost(chunk.numbers(name), kind))
+            else:
+                hits = [chunk.equals(name, label) for label in kind.labels]
+                undeclared = ~np.logical_or.reduce(hits)
+                totals[name]["undeclared"] += int(np.count_nonzero(undeclared))
     return {name: LostValues(**found) for name, found in totals.items()}
 
 
-def _chunk(table: Table, domain: Domain) -> dict[str, Mapping[str, int]]:
-    _, known = read_arms(table, domain.treatment)
-    outcome = domain.outcome
-    found: dict[str, Mapping[str, int]] = {
-        domain.treatment.column: {"undeclared": int(np.count_nonzero(~known))},
-        outcome.column: _numbers(read_outcome(table, outcome), outcome.bounds),
-    }
-    for name, kind in domain.covariates.items():
-        if isinstance(kind, Interval):
-            found[name] = _numbers(table.numbers(name), kind)
-        else:
-            hits = [table.equals(name, label) for label in kind.labels]
-            declared = np.logical_or.reduce(hits)
-            found[name] = {"undeclared": int(np.count_nonzero(~declared))}
-    return found
-
-
-def _numbers(values: Floats, bounds: Interval | None) -> dict[str, int]:
-    counts = {"missing": int(np.count_nonzero(np.isnan(values)))}
+def _lost(values: Floats, bounds: Interval | None) -> dict[str, int]:
+    """Count numbers that are missing, or clipped to their bounds."""
+    lost = {"missing": np.isnan(values)}
     if bounds is not None:
-        counts["below"] = int(np.count_nonzero(values < bounds.low))
-        counts["above"] = int(np.count_nonzero(values > bounds.high))
-    return counts
+        lost |= {"below": values < bounds.low, "above": values > bounds.high}
+    return {name: int(np.count_nonzero(rows)) for name, rows in lost.items()}

@@ -16,6 +16,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from private_ate.arrays import Floats, Integers
+from private_ate.diagnostics.overlap import effective_size
 from private_ate.effects.estimate import Estimate
 from private_ate.engines.local import LocalStudy
 from private_ate.engines.threads import single_threaded_blas
@@ -34,7 +35,7 @@ from private_ate.privacy.trimmed_mean import CentreRule
 from private_ate.release.release import Release
 from private_ate.request import Request
 from private_ate.settings import Facts
-from private_ate.study import Block
+from private_ate.study import Added, Block
 
 
 def noiseless_estimate(
@@ -83,67 +84,42 @@ class _Silence(Noise):
         return nearest_centres(rule, blocks)
 
 
-def _twice(values: Any, spend: Spend) -> Any:  # noqa: ANN401  # a number, a list or an array
+def _twice(values: Any) -> Any:  # noqa: ANN401  # a number, a list or an array
     """Answer in half steps."""
-    del spend
-    if isinstance(values, np.ndarray):
-        return 2 * values
     return [2 * value for value in values] if isinstance(values, list) else 2 * values
-
-
-def _same(values: Any, spend: Spend) -> Any:  # noqa: ANN401  # as above
-    del spend
-    return values
-
-
-def _greatest(values: Any, spend: Spend) -> int:  # noqa: ANN401  # as above
-    del spend
-    return int(np.argmax(values))
-
-
-def _first(values: Any, spend: Spend) -> int:  # noqa: ANN401  # a value and its sensitivity
-    return int(_twice(values[0], spend))
 
 
 def _minimiser(values: Any, spend: Spend) -> Any:  # noqa: ANN401  # an objective
     changes = spend.sensitivity[0] // (2 * values.loss_bounds.lipschitz)
-    found = ObjectiveCalibration.of(values, changes, _whole(spend))
+    whole = spend.epsilon * Fraction(100, 99)  # of the fit and of its rounding
+    found = ObjectiveCalibration.of(values, changes, whole)
     return values.minimize(Perturbation(np.zeros(found.dimension), found.ridge, found.tolerance))
 
 
-def _whole(spend: Spend) -> Fraction:
-    """Return ε of a fit and of its rounding, whose share is one in a hundred."""
-    return spend.epsilon * Fraction(100, 99)
-
-
+# By mechanisms, what they answer to their input.
 _ANSWERS: Final[dict[str, Callable[[Any, Spend], Any]]] = {
-    **dict.fromkeys(
+    mechanism: answer
+    for mechanisms, answer in (
+        ("laplace laplace_disjoint laplace_rows cube", lambda values, _: _twice(values)),
+        ("staircase staircase_disjoint staircase_by_arm", lambda values, _: _twice(values)),
         (
-            "laplace", "laplace_disjoint", "laplace_rows", "staircase", "staircase_disjoint",
-            "staircase_by_arm", "cube",
+            "randomized_response generalized_response gaussian gaussian_cells",
+            lambda values, _: values,
         ),
-        _twice,
-    ),
-    **dict.fromkeys(
-        ("randomized_response", "generalized_response", "gaussian", "gaussian_cells"), _same
-    ),
-    **dict.fromkeys(("choose", "select"), _greatest),
-    **dict.fromkeys(("smooth_laplace", "smooth_cauchy"), _first),
-    "objective": _minimiser,
-}  # fmt: skip
-
-
+        ("choose select", lambda values, _: int(np.argmax(values))),
+        ("smooth_laplace smooth_cauchy", lambda values, _: int(_twice(values[0]))),
+        ("objective", _minimiser),
+    )
+    for mechanism in mechanisms.split()
+}
 _SAME = 1e-6  # relative: the same problem was solved to the same tolerance
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _Rows(Added):
     """Numbers of rows, block after block."""
 
     parts: tuple[Floats, ...] = field(repr=False)
-
-    def __add__(self, other: _Rows) -> _Rows:
-        return _Rows((*self.parts, *other.parts))
 
 
 def request_of(release: Release, options: object | None = None) -> Request:
@@ -176,9 +152,7 @@ def used_weights(
     request = request_of(release, options)
     with single_threaded_blas():
         found = _weights_under(public, request, _caps(facts, study.domain.treatment.coded))
-    if found is None or not _is_same(found, study, facts):
-        return None
-    return found
+    return found if found is not None and _is_same(found, study, facts) else None
 
 
 def _caps(facts: Facts, labels: tuple[str, ...]) -> tuple[float, ...]:
@@ -196,10 +170,9 @@ def _weights_under(public: LocalStudy, request: Request, caps: tuple[float, ...]
     chosen = []
     for arms in draws_of(forms_of(len(caps), means=known.means)):
         cap = max(caps[arm] for arm in arms)
-        points = (
-            point for point in try_caps(design, arms) if math.isclose(point.cap, cap, rel_tol=_SAME)
-        )
-        point = next(points, None)
+        points = try_caps(design, arms)
+        same = (point for point in points if math.isclose(point.cap, cap, rel_tol=_SAME))
+        point = next(same, None)
         if point is None:
             return None
         chosen.append(point)
@@ -219,9 +192,8 @@ def _is_same(weights: Floats, study: LocalStudy, facts: Facts) -> bool:
         released = {control: facts.effective_arms.control, treated: facts.effective_arms.treated}
     for code, label in enumerate(study.domain.treatment.coded):
         held = weights[study.arm == code]
-        squares = float(held @ held)
-        if squares == 0 or label not in released:
+        if not held.any() or label not in released:
             return False
-        if not math.isclose(float(held.sum()) ** 2 / squares, released[label], rel_tol=100 * _SAME):
+        if not math.isclose(effective_size(held), released[label], rel_tol=100 * _SAME):
             return False
     return True
