@@ -337,7 +337,9 @@ def judge_support(support: Support | None, arms: Arms) -> Iterator[Finding]:
     several = len(support.effective) > 2
     labels, names, units = list(support.effective)[::-1], ["treated", "control"], " units"
     if several:
-        labels = sorted(labels[::-1], key=lambda one: support.effective[one] / arms.counts[one])
+        labels = sorted(
+            support.effective, key=lambda one: support.effective[one] / arms.counts[one]
+        )
         names, units = [f"units of {quoted(label)}" for label in labels], ""
     weighed = [
         (name, arms.counts[label], support.effective[label], support.outside[label])
