@@ -40,7 +40,7 @@ def _all_methods() -> str:
 
 def _row(method: Method) -> str:
     levels = (
-        f"{level} (default)" if AUTO[level][0] == method.name else level for level in method.levels
+        f"{level} (default)" if AUTO[level] == method.name else level for level in method.levels
     )
     estimands = ", ".join(estimand.upper() for estimand in method.estimands)
     cells = (_link(method, ""), ", ".join(levels), method.promise, estimands, method.adjusts)

@@ -44,8 +44,8 @@ MUTANTS = (
     Mutant(
         "a pseudo-value moves its sum by half the range of the table",
         "methods/survival/method.py",
-        "largest * int(width)",
-        "largest * int(width) // 2",
+        "steps.max(axis=(1, 2)) - steps.min(axis=(1, 2))",
+        "(steps.max(axis=(1, 2)) - steps.min(axis=(1, 2))) // 2",
         "tests/attacks/test_survival.py",
     ),
     Mutant(
@@ -337,7 +337,7 @@ MUTANTS = (
     ),
     Mutant(
         "the label planner's half-width is halved",
-        "effects/predictions.py",
+        "effects/quantities.py",
         "return half_width(coverage, self.noises, self.likely, self.rule)",
         "return half_width(coverage, self.noises, self.likely, self.rule) / 2",
         "tests/unit/test_plan_predictions.py",

@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from private_ate.arrays import Codes
-from private_ate.domain import Domain, Outcome
+from private_ate.domain.domain import Domain
+from private_ate.domain.outcome import Outcome
 
 __all__ = [
     "ALL_PRESENT",

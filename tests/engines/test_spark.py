@@ -78,7 +78,7 @@ def test_integer_sums_are_the_same_bit_by_bit_however_rows_are_partitioned(clust
 
     np.testing.assert_array_equal(cells, expected, strict=True)
     moments = [study.fold(lambda block: _moments(block, 30)) for study in (cluster, local)]
-    assert moments[0] == moments[1]
+    assert moments[0].tolist() == moments[1].tolist()
 
 
 def test_the_logistic_fit_agrees_to_ten_digits_however_rows_are_partitioned(cluster, local):

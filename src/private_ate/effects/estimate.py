@@ -43,8 +43,6 @@ class Quantity:
     arms : tuple of float
         The linear form: a weight for each arm in the order of the codes. Of two arms their
         contrast is (−1, 1); the mean of the first of three is (1, 0, 0).
-    outcome, subgroup : str or None
-        What and whom it is about; None for the only outcome, and for all units.
     interval, noise_interval : pair of float or None
         Its intervals as the method has them, where these do not follow from the distributions.
     """
@@ -54,8 +52,6 @@ class Quantity:
     variances: tuple[float, ...] = ()
     bias: float = 0.0
     arms: tuple[float, ...] = (-1.0, 1.0)
-    outcome: str | None = None
-    subgroup: str | None = None
     interval: Pair | None = None
     noise_interval: Pair | None = None
 

@@ -1,17 +1,18 @@
-"""Released quantities, and the errors of their weighted sums: noise, sampling, bias.
+"""The errors of weighted sums of quantities: noise, sampling, bias; released or predicted.
 
 A row of a table is a weighted sum of quantities, so its error is one too: of independent noises
 whose distributions are known, and of normal errors whose variances were paid for. All of it is
-post-processing.
+post-processing. A plan makes rows of predicted quantities, whose values are not known, as a release
+makes them of released ones.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -19,11 +20,18 @@ from scipy.special import ndtri
 from private_ate.arrays import Floats
 from private_ate.effects.estimate import Quantity
 from private_ate.privacy.distributions import NoiseDistribution
-from private_ate.release.intervals import fixed_uniforms, half_width, noise_draws, noise_half_width
+from private_ate.release.intervals import (
+    expected_size,
+    fixed_uniforms,
+    half_width,
+    noise_draws,
+    noise_half_width,
+)
 from private_ate.release.metadata import around
 from private_ate.settings import IntervalRule
 
 DRAWS: Final = 20_000  # simulated errors behind simultaneous intervals and the test
+POWER: Final = 0.8  # of the test behind the smallest detectable effect
 # The same for every release, which reads them only; 320 kB at most for each name.
 _uniforms: Final = lru_cache(maxsize=32)(fixed_uniforms)
 
@@ -313,3 +321,117 @@ class ReleasedSubgroups:
             errors = noise_draws(noises[place], noise)
             found[place] = (errors + sampling_draws(variances[place], normal, which))[None]
         return tuple(found[place] for place in range(len(noises)))
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """One quantity that a method will release, as it is predicted before a record is read.
+
+    Attributes
+    ----------
+    quantity : Quantity
+        Its linear form of arms, its noise, and the likely variances that its interval will be made
+        of, in units of the outcome; its value is not known and zero.
+    sampling : float
+        Its sampling variance as it is thought to be.
+    note : str
+        The weight cap, or whether and how the method adjusts.
+    adjusted : bool
+        Whether covariates are adjusted for.
+    rule : str
+        How its interval puts noise and sampling together.
+    """
+
+    quantity: Quantity
+    sampling: float
+    note: str
+    adjusted: bool = True
+    rule: IntervalRule = "convolved"
+
+    @property
+    def erring(self) -> Quantity:
+        """The quantity as it errs: with its sampling variance instead of the interval's."""
+        return replace(self.quantity, variances=(self.sampling,))
+
+
+Predict = Callable[[int, float], tuple[Prediction, ...]]
+"""What a method will release of so many rows at an ε, a prediction for each quantity."""
+
+
+class ExpectedError(NamedTuple):
+    """What to expect of a row: sizes of its errors, and its half-width near releases' median."""
+
+    noise: float  # its expected size
+    sampling: float  # standard deviation of the estimate without noise
+    error: float  # expected size of both together
+    half_width: float
+    margin: float  # what the error falls short of four times of five, on one side
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedRow:
+    """The errors of a row: independent noises, and normals with their likely variances.
+
+    Attributes
+    ----------
+    noises : sequence of NoiseDistribution
+        Its independent noises.
+    sampling : sequence of sequences of float
+        Variances of the normal errors as they are thought to be.
+    likely : sequence of sequences of float
+        Equally likely values of the variances that its interval will be made of.
+    rule : str
+        How the interval puts noise and sampling together.
+    note : str
+        The weight cap, or whether and how the method adjusts.
+    adjusted : bool
+        Whether covariates are adjusted for.
+    """
+
+    noises: Sequence[NoiseDistribution]
+    sampling: Sequence[Sequence[float]]
+    likely: Sequence[Sequence[float]]
+    rule: IntervalRule = "convolved"
+    note: str = ""
+    adjusted: bool = True
+
+    def half_width(self, coverage: float) -> float:
+        """Return the half-width of the interval that a release will show."""
+        return half_width(coverage, self.noises, self.likely, self.rule)
+
+    def expected(self, coverage: float) -> ExpectedError:
+        """Return the sizes of the row's errors, and its half-width."""
+        return ExpectedError(
+            expected_size(self.noises, ()),
+            math.sqrt(sum(float(np.mean(values)) for values in self.sampling)),
+            expected_size(self.noises, self.sampling),
+            self.half_width(coverage),
+            half_width(2 * POWER - 1, self.noises, self.sampling, "convolved"),
+        )
+
+
+def predicted_contrast(predictions: Sequence[Prediction], arm: int, against: int) -> PredictedRow:
+    """Return the errors of a contrast of two arms, by their codes.
+
+    A method that releases the very contrast has predicted it. Otherwise it is the difference of
+    what was predicted for both: of their means, or of their contrasts with the reference.
+    """
+    arms = len(predictions[0].quantity.arms)
+    known = {one.quantity.arms: one for one in predictions}
+
+    def form(code: int, other: int | None) -> tuple[float, ...]:
+        return tuple(float(place == code) - float(place == other) for place in range(arms))
+
+    terms = [(1.0, known.get(form(arm, against)))]
+    if terms[0][1] is None:
+        terms = [
+            (weight, known.get(form(code, None)) or known.get(form(code, 0)))
+            for weight, code in ((1.0, arm), (-1.0, against))
+        ]
+    held = [(weight, one) for weight, one in terms if one is not None]  # none for the reference
+    noises, likely = weighted_errors((weight, one.quantity) for weight, one in held)
+    _, sampling = weighted_errors((weight, one.erring) for weight, one in held)
+    first = held[0][1]
+    return PredictedRow(
+        noises, sampling, likely, first.rule, first.note, all(one.adjusted for _, one in held)
+    )

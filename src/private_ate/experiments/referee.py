@@ -194,7 +194,7 @@ class Judged:
 
 def default_arm(level: Level) -> Arm:
     """Return the arm of what "auto" chooses at a level, with the default target."""
-    chosen = (arm for arm in ALL_ARMS if arm.method == AUTO[level][0] and arm.level == level)
+    chosen = (arm for arm in ALL_ARMS if arm.method == AUTO[level] and arm.level == level)
     return next(arm for arm in chosen if arm.target == "balance" and not arm.options)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from private_ate.domain import Interval
-from private_ate.effects.predictions import Predict
+from private_ate.effects.quantities import Predict
 from private_ate.methods.probability import Probability
 from private_ate.request import Request
 from private_ate.study import MatchingStudy

@@ -14,7 +14,7 @@ from private_ate.domain import Domain, Survival
 from private_ate.domain.subgroups import Cells
 from private_ate.errors import ArgumentError
 from private_ate.methods.probability import probability_of
-from private_ate.methods.registry import AUTO, METHODS, Method, method_named
+from private_ate.methods.registry import METHODS, Method, method_named
 from private_ate.privacy.levels import Level, has_public_covariates
 from private_ate.request import Request, options_for
 
@@ -190,9 +190,6 @@ def gap_sentences(method: str, level: Level) -> list[str]:
 def method_for(name: str, request: Request) -> Method:
     """Return the method of that name, if it takes the request's options and estimand."""
     method = method_named(name, request.level)
-    if name == "auto":
-        listed = [METHODS[each] for each in AUTO[request.level]]
-        method = next((one for one in listed if isinstance(request.options, one.options)), method)
     refuse_gaps(method, request)
     options_for(request, method.options, method.name)
     return method

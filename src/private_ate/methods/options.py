@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar, cast, get_args
 from private_ate.arguments import one_of, shown
 from private_ate.domain import Domain
 from private_ate.errors import ArgumentError
-from private_ate.methods.registry import AUTO, METHODS, Method, method_named
+from private_ate.methods.registry import Method, method_named
 from private_ate.privacy.levels import Level
 from private_ate.request import Request
 
@@ -73,19 +73,12 @@ def with_outcome_sd(options: Options, outcome_sd: float | None) -> Options:
 def _options(method: str, level: str, values: Mapping[str, object]) -> object:
     one_of("level", level, get_args(Level))
     chosen = method_named(method, cast("Level", level))
-    if method == "auto":
-        listed = [METHODS[each] for each in AUTO[cast("Level", level)]]
-        chosen = next((one for one in listed if set(values) <= _option_names(one)), chosen)
     known = [item.name for item in fields(chosen.options)]
     unknown = next((name for name in values if name not in known), None)
     if unknown is not None:
         msg = f"method {chosen.name!r} has no option {shown(unknown)}; it has {', '.join(known)}"
         raise ArgumentError(msg)
     return chosen.options(**values)
-
-
-def _option_names(method: Method) -> set[str]:
-    return {item.name for item in fields(method.options)}
 
 
 def _plain(name: str, value: object) -> object:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from private_ate.effects.estimate import Estimate
-    from private_ate.effects.predictions import Predict
+    from private_ate.effects.quantities import Predict
     from private_ate.parameters import Estimand, Target
     from private_ate.privacy.noise import Noise
     from private_ate.request import Request
@@ -217,11 +217,7 @@ _RECORDS: Final = (
     ),
 )  # fmt: skip
 METHODS: Final = {method.name: method for method in _RECORDS}
-# The default of a level first; options of a later one choose that one.
-AUTO: Final[dict[Level, tuple[str, ...]]] = {
-    "label": ("calibrated",),
-    "sample": ("blocks",),
-}
+AUTO: Final[dict[Level, str]] = {"label": "calibrated", "sample": "blocks"}
 # Names of methods that were left out, and what to ask for instead; their releases are still read.
 RETIRED: Final = {
     "orthogonal": "method 'orthogonal' is retired: 'blocks' does better, with as many arms; use "
@@ -243,12 +239,12 @@ def method_named(name: object, level: Level) -> Method:
     if not isinstance(name, str) or name not in ("auto", *METHODS):
         msg = f"there is no method {shown(name)}; choose auto, {', '.join(METHODS)}"
         raise ArgumentError(msg)
-    return METHODS[AUTO[level][0] if name == "auto" else name]
+    return METHODS[AUTO[level] if name == "auto" else name]
 
 
 def is_default(name: str, level: str) -> bool:
     """Say whether "auto" would choose this method at this level."""
-    return name == AUTO[cast("Level", level)][0]
+    return name == AUTO[cast("Level", level)]
 
 
 def known_estimands() -> tuple[Estimand, ...]:

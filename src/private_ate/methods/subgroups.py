@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any, Final, cast
 
@@ -38,6 +37,7 @@ from private_ate.methods.calibrated.settings import (
 from private_ate.methods.effect_tables import subgroup_estimate
 from private_ate.methods.public_arms import FoundArms, found_arms
 from private_ate.methods.registry import Method
+from private_ate.privacy.budget import part_of_epsilon
 from private_ate.privacy.composed_noise import SubgroupNoise, named_noise
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
@@ -93,7 +93,9 @@ def estimate_subgroups(
         return method.run(study, request, noise)
     compared = ComparedSubgroups.of(study, request.by)
     used = compared.used
-    of_subgroups = _half(request.epsilon) if request.overall else request.epsilon
+    of_subgroups = (
+        part_of_epsilon(request.epsilon, Fraction(1, 2)) if request.overall else request.epsilon
+    )
     each = replace(request, by=(), overall=False, epsilon=of_subgroups)
     learned = learned_for_subgroups(compared.rows.public(), each, len(used))
     divided = SubgroupNoise(noise)
@@ -138,13 +140,6 @@ def overlap_of_subgroup(
     if request.estimand != "ato":
         return None
     return pose(public, request, learned).population
-
-
-def _half(epsilon: Fraction) -> Fraction:
-    """Return half of a budget as a decimal number that a request can hold."""
-    context = Context(prec=14)
-    half = epsilon / 2
-    return Fraction(context.divide(Decimal(half.numerator), Decimal(half.denominator)))
 
 
 @dataclass(frozen=True, slots=True)

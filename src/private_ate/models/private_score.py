@@ -24,6 +24,7 @@ from fractions import Fraction
 from typing import assert_never
 
 import numpy as np
+import numpy.typing as npt
 
 from private_ate.arrays import Bits, Floats
 from private_ate.models.folds import LossSums, by_chunks
@@ -71,16 +72,6 @@ class Scaling:
         return features
 
 
-@dataclass(frozen=True, slots=True)
-class _Moments:
-    """Sums over rows of 2x − 1 and of 2(2x − 1)² − 1, in grid steps."""
-
-    steps: tuple[int, ...]
-
-    def __add__(self, other: _Moments) -> _Moments:
-        return _Moments(tuple(a + b for a, b in zip(self.steps, other.steps, strict=True)))
-
-
 def release_scaling(
     study: Study, noise: Noise, *, epsilon: Fraction, changes: int, stretch: float
 ) -> Scaling:
@@ -94,7 +85,7 @@ def release_scaling(
     bits = noise_bits(2 * changes, epsilon)
     sums = study.fold(lambda block: _moments(block, bits), title="standardisation")
     noisy = noise.cube(
-        "standardisation", sums.steps, sensitivity=2 * changes << bits, epsilon=epsilon
+        "standardisation", sums.tolist(), sensitivity=2 * changes << bits, epsilon=epsilon
     )
     unit = study.size << (bits + 1)
     released = np.array([value / unit for value in noisy]).reshape(2, study.dimension)
@@ -108,14 +99,15 @@ def release_scaling(
     return Scaling(2 / width, (-1 - mean) / width)
 
 
-def _moments(block: Block, bits: int) -> _Moments:
+def _moments(block: Block, bits: int) -> npt.NDArray[np.object_]:
+    """Return sums of 2x − 1 and of 2(2x − 1)² − 1 in grid steps: integers of any size."""
     grid = float(1 << bits)
     counted = block.shares
     centred = 2 * block.covariates.T - 1
     first = np.rint(np.rint(centred * grid) * counted).astype(np.int64).sum(axis=1)
     np.square(centred, out=centred)
     second = np.rint(np.rint((2 * centred - 1) * grid) * counted).astype(np.int64).sum(axis=1)
-    return _Moments(tuple(int(step) for step in (*first, *second)))
+    return np.concatenate([first, second]).astype(object)
 
 
 @dataclass(frozen=True, slots=True)

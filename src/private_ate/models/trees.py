@@ -153,15 +153,6 @@ def _best_split(histogram: Floats, least: int, ridge: float) -> tuple[float, int
 
 
 @_kernel
-def _subtract(histogram: Floats, other: Floats) -> None:
-    """Take the sums of one side away from those of both."""
-    for j in range(histogram.shape[0]):
-        for code in range(histogram.shape[1]):
-            for k in range(_SUMS):
-                histogram[j, code, k] -= other[j, code, k]
-
-
-@_kernel
 def _leaf_value(rows: Integers, gradient: Floats, hessian: Floats, ridge: float) -> float:
     """Return what a leaf of these rows predicts."""
     g = 0.0
@@ -253,7 +244,7 @@ def grow_tree(
             few = histograms[memory[small]]
             many = histograms[memory[large]]
             _fill(few, codes, rows[start[small] : end[small]], gradient, hessian)
-            _subtract(many, few)
+            many -= few  # what is left is the histogram of the larger side
             gain[large], feature[large], threshold[large] = _best_split(many, least, ridge)
             if end[small] - start[small] >= 2 * least:
                 gain[small], feature[small], threshold[small] = _best_split(few, least, ridge)

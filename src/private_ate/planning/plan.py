@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 from private_ate.arguments import one_of, real_number
 from private_ate.codec import OMITTED, encode
-from private_ate.effects.predictions import PredictedRow
+from private_ate.effects.quantities import PredictedRow
 from private_ate.errors import ArgumentError
 from private_ate.privacy.budget import parse_epsilon
 from private_ate.privacy.levels import Level
@@ -157,20 +157,10 @@ class PlannedRow(NamedTuple):
         """Write down what is expected."""
         expected = self.errors.expected(coverage)
         return PlanRow(
-            epsilon,
-            expected.noise,
-            expected.sampling,
-            expected.error,
-            expected.half_width,
-            self.errors.note,
-            expected.half_width + expected.margin,
-            self.size,
-            self.errors.adjusted,
-            self.arm,
-            self.against,
-            self.outcome,
-            self.subgroup,
-        )
+            epsilon, expected.noise, expected.sampling, expected.error, expected.half_width,
+            self.errors.note, expected.half_width + expected.margin, self.size,
+            self.errors.adjusted, self.arm, self.against, self.outcome, self.subgroup,
+        )  # fmt: skip
 
 
 Table = Callable[[int, float], Sequence[PlannedRow]]

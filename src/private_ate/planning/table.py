@@ -13,8 +13,7 @@ from operator import attrgetter
 from typing import Final
 
 from private_ate.domain import Domain
-from private_ate.effects.predictions import PredictedRow, predicted_contrast
-from private_ate.effects.quantities import ReleasedSubgroups
+from private_ate.effects.quantities import PredictedRow, ReleasedSubgroups, predicted_contrast
 from private_ate.effects.table import TableRow, pairs_in_order, table_rows
 from private_ate.engines.local import LocalStudy
 from private_ate.methods.assumptions import Assumptions, Predict

@@ -17,6 +17,7 @@ __all__ = [
     "Guarantee",
     "parse_delta",
     "parse_epsilon",
+    "part_of_epsilon",
     "split_epsilon",
 ]
 
@@ -34,8 +35,7 @@ def parse_epsilon(epsilon: Exact) -> Fraction:
     True
     """
     exact = exact_number("epsilon", epsilon, "1e-12", "1e6")
-    context = Context(prec=_LONGEST_EPSILON)
-    if Fraction(context.divide(Decimal(exact.numerator), Decimal(exact.denominator))) != exact:
+    if _rounded(exact, _LONGEST_EPSILON) != exact:
         msg = f"write epsilon with at most {_LONGEST_EPSILON} significant digits"
         raise ArgumentError(msg)
     return exact
@@ -60,6 +60,17 @@ def parse_delta(delta: Exact) -> Fraction:
         msg = "delta is below 1, such as 1e-6"
         raise ArgumentError(msg)
     return exact
+
+
+def part_of_epsilon(epsilon: Fraction, share: Fraction) -> Fraction:
+    """Return a share of a budget as a decimal number that a request can hold."""
+    return _rounded(epsilon * share, _LONGEST_EPSILON - 1)
+
+
+def _rounded(number: Fraction, digits: int) -> Fraction:
+    """Return the nearest decimal number with so many significant digits."""
+    context = Context(prec=digits)
+    return Fraction(context.divide(Decimal(number.numerator), Decimal(number.denominator)))
 
 
 def split_epsilon(epsilon: Fraction, shares: tuple[Fraction, ...]) -> tuple[Fraction, ...]:

@@ -260,7 +260,7 @@ class Planned:
         arms = settled.dataset.domain.treatment
         rows = () if plan is None else plan.rows
         headline = next((row for row in rows if row.arm == arms.treated), rows[0] if rows else None)
-        planned = ", ".join(AUTO[settled.request.level])
+        planned = AUTO[settled.request.level]
         return cls(
             settled.bill.plan, method, cost.epsilon_text, cost.delta_text,
             None if headline is None else Expected.of(headline),

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from private_ate.effects.estimate import Quantity
-from private_ate.effects.predictions import Prediction
+from private_ate.effects.quantities import Prediction
 from private_ate.methods.assumptions import Assumptions, Predict
 from private_ate.methods.blocks.centres import centre_quantity, joint_rule
 from private_ate.methods.blocks.compare import Forms, lifted_square

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from private_ate.arrays import Floats
 from private_ate.domain import Domain, Interval
 from private_ate.effects.estimate import Estimate, Quantity
-from private_ate.effects.predictions import Prediction
+from private_ate.effects.quantities import Prediction
 from private_ate.effects.table import AboutArms
 from private_ate.methods.assumptions import Assumptions, Predict
 from private_ate.methods.calibrated.clipping import OutcomeRange, outcomes_of, release_clip
@@ -122,15 +122,8 @@ def estimate_rows(
         shown |= ratios
     else:
         quantities = release_quantities(
-            [
-                total
-                for (total,) in add_outcomes(
-                    study, weights, lambda block: (kept.centre(outcomes_of(block)),)
-                )
-            ],
-            [largest * kept.width for largest in weights.largest],
-            budget.forms, _errors_of(weights, spread, sampling, bounds),
-            bounds=bounds, middle=kept.middle_in(bounds), size=study.size,
+            study, weights, kept, [kept.width] * len(weights.arms), budget.forms,
+            _errors_of(weights, spread, sampling, bounds),
             epsilon=budget.sums, rows=rows, noise=noise,
         )  # fmt: skip
     return estimate_quantities(study, request, weights, quantities, noise, shown)

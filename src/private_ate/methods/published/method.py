@@ -144,33 +144,26 @@ def estimate_published(study: MatchingStudy, request: Request, noise: Noise) -> 
                 msg = "no unit has an outcome: check the outcome column"
                 raise SchemaError(msg)
             shuffled = used.reordered(noise.secret_order(used.size))
-            estimate = private_ate_at_label_level(shuffled, request, options, noise)
-            return _tell_left_out(estimate, study, used)
+            is_known = study.domain.outcome.missing == "public"
+            left_out = study.size - used.size if is_known else None
+            return private_ate_at_label_level(shuffled, request, options, noise, left_out)
         case "sample":
             shuffled = study.reordered(noise.secret_order(study.size))
             return private_ate_at_sample_level(shuffled, request, options, noise)
     assert_never(request.level)
 
 
-def _tell_left_out(estimate: Estimate, study: MatchingStudy, used: MatchingStudy) -> Estimate:
-    """Say how many rows have no outcome, where that is public, and that n counts the others."""
-    settings = estimate.settings
-    if not isinstance(settings, PublishedLabelSettings | PublishedLabelArmsSettings):
-        return estimate
-    if study.domain.outcome.missing != "public":
-        return estimate
-    left_out = study.size - used.size
-    notes = settings.notes if isinstance(settings.notes, tuple) else ()
-    noted = replace(settings, left_out_outcome=left_out)
-    if left_out:
-        noted = replace(noted, notes=(*notes, _LEFT_OUT.format(left_out, study.size)))
-    return replace(estimate, settings=noted, size=used.size)
-
-
 def private_ate_at_label_level(
-    study: MatchingStudy, request: Request, options: PublishedOptions, noise: Noise
+    study: MatchingStudy,
+    request: Request,
+    options: PublishedOptions,
+    noise: Noise,
+    left_out: int | None = None,
 ) -> Estimate:
     """Match on public scores, release all sums with all of ε: Algorithm 4 at label level.
+
+    ``left_out`` is how many rows without an outcome are not among those of the study, where that
+    is public.
 
     Neighbours: one person's outcomes replaced. Sensitivity: see `release_arm_sums`; no other step
     looks at an outcome. Cost: ε (Theorem 1). Proof: docs/proofs/published.md, and of several arms
@@ -187,26 +180,33 @@ def private_ate_at_label_level(
     balance = measure_arms(public, effect.weights)
     too_tight = effect.weights.imbalance < _NEARLY_EQUAL
     quantities = effect.sums.quantities(study)
-    shared = _shared(request, ridge, noise, effect, labels) | {
-        "equals_difference_in_means": too_tight, "noise_interval_covers": _COVERS_ALL,
-        "arms": by_arm(ArmCounts, found.counts, labels),
-    }  # fmt: skip
-    settings: PublishedLabelSettings | PublishedLabelArmsSettings
-    if len(labels) == 2:
-        notes: tuple[str, ...] = (_TOO_TIGHT,) if too_tight else ()
-        settings = PublishedLabelSettings(**shared, notes=notes or ABSENT)
-        remedy = " with method 'auto'"
-    else:
+    is_pair = len(labels) == 2
+    notes: tuple[str, ...] = ()
+    if too_tight:
+        notes = (_TOO_TIGHT if is_pair else _TOO_TIGHT_ARMS,)
+    more: dict[str, Any] = {}
+    if not is_pair:
         reaches = tuple(noise_half_width(_FEW_UNITS_COVERAGE, one.noise) for one in quantities)
-        notes = (_TOO_TIGHT_ARMS,) if too_tight else ()
         notes += note_few_units(balance, reaches, domain.bounds.width)
-        settings = PublishedLabelArmsSettings(
-            **shared, balance=balance.greatest, arm_balance=balance.by_arm, notes=notes or ABSENT
-        )
-        remedy = ""
-    about = AboutArms(units=found.counts)
+        more = {"balance": balance.greatest, "arm_balance": balance.by_arm}
+    if left_out:
+        notes += (_LEFT_OUT.format(left_out, left_out + study.size),)
+    kind = PublishedLabelSettings if is_pair else PublishedLabelArmsSettings
+    settings = kind(
+        **_shared(request, ridge, noise, effect, labels),
+        **more,
+        arms=by_arm(ArmCounts, found.counts, labels),
+        equals_difference_in_means=too_tight,
+        noise_interval_covers=_COVERS_ALL,
+        left_out_outcome=ABSENT if left_out is None else left_out,
+        notes=notes or ABSENT,
+    )
+    remedy = " with method 'auto'" if is_pair else ""
     return replace(
-        estimate_of_quantities(quantities, domain, request, settings, about),
+        estimate_of_quantities(
+            quantities, domain, request, settings, AboutArms(units=found.counts)
+        ),
+        size=None if left_out is None else study.size,
         adjusted=not too_tight,
         warnings=warn_of_overlap(public, regression.model, balance, by=remedy),
     )

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Final, cast
 
@@ -42,7 +41,7 @@ from private_ate.study import Added, Block, MatchingStudy
 
 __all__ = [
     "CurveErrors", "FirstStep", "PseudoValues", "PublicSums", "RowCounts", "bootstrap_curve",
-    "cells_of", "curve_budget", "make_values", "merge_strata", "public_kernel", "release_cells",
+    "cells_of", "make_values", "merge_strata", "public_kernel", "release_cells",
     "release_curves",
 ]  # fmt: skip
 
@@ -234,13 +233,6 @@ def release_cells(
         return ReleasedCells(noisy[place], total, effective, distribution)
 
     return [[released(arm, one) for one in range(counts.strata)] for arm in range(arms)]
-
-
-def curve_budget(epsilon: Fraction, share: Fraction) -> Fraction:
-    """Return the share of ε that pays for curves, as a decimal number that a request can hold."""
-    part = epsilon * share
-    context = Context(prec=14)
-    return Fraction(context.divide(Decimal(part.numerator), Decimal(part.denominator)))
 
 
 def bins_for(size: float) -> int:

@@ -8,7 +8,6 @@ from typing import Final, cast
 
 import numpy as np
 
-from private_ate.arrays import Floats
 from private_ate.domain import Survival
 from private_ate.effects.estimate import Estimate
 from private_ate.effects.of_releases import risk_interval
@@ -43,28 +42,20 @@ _MERGED: Final = "{0} strata of {1} were merged to {2}, as some were too small f
 
 
 def curve_of(
-    errors: CurveErrors, uncensored: Floats, rows: float, horizon: float, coverage: float,
-    *, adjusted: bool,
-) -> Curve:  # fmt: skip
+    step: FirstStep, arm: int, horizon: float, coverage: float, *, adjusted: bool
+) -> Curve:
     """Return an arm's curve with bands for all edges at once and for each."""
-    survival = errors.survival
-    at_once, each = errors.half_all(coverage), errors.half_each(coverage)
+    errors, uncensored = step.errors(arm), step.uncensored(arm)
+    survival, rows = errors.survival, sum(one.cells.effective for one in step.curves[arm])
+    ends = [
+        np.clip(survival + side * half, 0.0, 1.0)
+        for half in (errors.half_all(coverage), errors.half_each(coverage))
+        for side in (-1, 1)
+    ]
     edges = horizon * np.arange(survival.size) / (survival.size - 1)
-    return Curve(
-        time=_numbers(edges),
-        survival=_numbers(survival),
-        low=_numbers(np.maximum(survival - at_once, 0.0)),
-        high=_numbers(np.minimum(survival + at_once, 1.0)),
-        low_each=_numbers(np.maximum(survival - each, 0.0)),
-        high_each=_numbers(np.minimum(survival + each, 1.0)),
-        uncensored=_numbers(uncensored),
-        at_risk=tuple(round(value) for value in _numbers(rows * survival * uncensored)),
-        adjusted=adjusted,
-    )
-
-
-def _numbers(values: Floats) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)
+    numbers = (tuple(one.tolist()) for one in (edges, survival, *ends, uncensored))
+    at_risk = tuple(round(value) for value in (rows * survival * uncensored).tolist())
+    return Curve(*numbers, at_risk, adjusted)
 
 
 def compare_risks(
@@ -106,18 +97,15 @@ def note_of(
     outcome = cast("Survival", study.domain.outcome)
     labels = study.domain.treatment.coded
     adjusted = has_public_covariates(request.level) and study.dimension > 0
-    errors = [step.errors(arm) for arm in range(len(labels))]
     curves = {
-        label: curve_of(
-            errors[arm], step.uncensored(arm), sum(one.cells.effective for one in step.curves[arm]),
-            outcome.horizon, request.coverage, adjusted=adjusted,
-        )
+        label: curve_of(step, arm, outcome.horizon, request.coverage, adjusted=adjusted)
         for arm, label in enumerate(labels)
-    }  # fmt: skip
+    }
     if request.quantity == "risk":
         own = estimate.is_adjusted and study.dimension > 0
         risks = risks_of_sums(estimate, labels, adjusted=own)
     else:
+        errors = [step.errors(arm) for arm in range(len(labels))]
         risks = risks_of_curves(labels, errors, request.confidence, adjusted=adjusted)
     return SurvivalNote(request.quantity, outcome.horizon, step.bins, curves, risks)
 

@@ -77,7 +77,7 @@ def question_form(
         labels = (("", "everybody"), *((arm, arm) for arm in arms.labels))
         fields["among"] = replace(fields["among"], options=labels)
         del fields["probability"]
-    if not any(takes(name, found.level, "subgroups") for name in AUTO[found.level]):
+    if not takes(AUTO[found.level], found.level, "subgroups"):
         del fields["by"], fields["overall"]
     if typical is not None:
         fields["epsilon"] = replace(fields["epsilon"], usual=typical.epsilon_text)
