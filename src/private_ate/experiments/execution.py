@@ -16,7 +16,7 @@ import polars as pl
 
 from private_ate.data.files import write_whole
 from private_ate.errors import ArgumentError
-from private_ate.experiments.arms import missing_arms, runnable_arms
+from private_ate.experiments.arms import ARMS
 from private_ate.experiments.catalogue import EXPERIMENTS, Experiment
 from private_ate.experiments.claims import Claim
 from private_ate.experiments.figures import require_plots
@@ -109,16 +109,12 @@ def _machine() -> str:
 
 
 def _left_out() -> str:
-    """Name the methods and data sets that this installation cannot run."""
-    absent = [arm.display for arm in missing_arms()]
+    """Name the data sets that are not installed."""
     sets = [family for family in PAPER_SETS if not is_installed(family)]
-    sentences = []
-    if absent:
-        sentences.append(f"Left out, because the method is not registered: {', '.join(absent)}.")
-    if sets:
-        names = ", ".join(map(name_set, sets))
-        sentences.append(f"Left out, because the data are not installed (`make data`): {names}.")
-    return " ".join(sentences)
+    if not sets:
+        return ""
+    names = ", ".join(map(name_set, sets))
+    return f"Left out, because the data are not installed (`make data`): {names}."
 
 
 def _legend(report: Report) -> str:
@@ -156,7 +152,7 @@ class RunSettings:
     def scale(self) -> Scale:
         """What can be run here."""
         installed = tuple(name for name in self.datasets if is_installed(name))
-        return Scale(self.quick, installed, runnable_arms(), self.appendix, self.seed)
+        return Scale(self.quick, installed, ARMS, self.appendix, self.seed)
 
     @property
     def sentence(self) -> str:

@@ -110,7 +110,9 @@ class FeatureMap:
 
     def standardise(self, covariates: Floats) -> Floats:
         """Return the covariates that vary in standard deviations from their means."""
-        return np.asarray((covariates[:, self.columns] - self.center) / self.deviation)
+        standard = covariates[:, self.columns] - self.center
+        standard /= self.deviation
+        return standard
 
     def index(self, standard: Floats) -> Floats:
         """Return the line's log odds of the arm from standardised covariates."""
@@ -130,9 +132,9 @@ class FeatureMap:
 
     def split_columns(self, standard: Floats) -> Floats:
         """Return what trees split on: covariates and the products that differ most, (k, m)."""
-        columns = standard.T
+        columns = np.ascontiguousarray(standard.T)
         left, right = self.left[:PRODUCTS], self.right[:PRODUCTS]
-        return np.ascontiguousarray(np.concatenate([columns, columns[left] * columns[right]]))
+        return np.concatenate([columns, columns[left] * columns[right]])
 
     def dense(self, parts: Parts) -> Floats:
         """Return the terms of some rows, shape (m, q)."""

@@ -122,15 +122,8 @@ def estimate_rows(
         shown |= ratios
     else:
         quantities = release_quantities(
-            [
-                total
-                for (total,) in add_outcomes(
-                    study, weights, lambda block: (kept.centre(outcomes_of(block)),)
-                )
-            ],
-            [largest * kept.width for largest in weights.largest],
-            budget.forms, _errors_of(weights, spread, sampling, bounds),
-            bounds=bounds, middle=kept.middle_in(bounds), size=study.size,
+            study, weights, kept, [kept.width] * len(weights.arms), budget.forms,
+            _errors_of(weights, spread, sampling, bounds),
             epsilon=budget.sums, rows=rows, noise=noise,
         )  # fmt: skip
     return estimate_quantities(study, request, weights, quantities, noise, shown)

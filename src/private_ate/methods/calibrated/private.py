@@ -20,9 +20,8 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from private_ate.arrays import Floats
-from private_ate.domain import Interval
 from private_ate.effects.estimate import Quantity
-from private_ate.methods.calibrated.clipping import OutcomeRange
+from private_ate.methods.calibrated.clipping import OutcomeRange, outcomes_of
 from private_ate.methods.calibrated.design import fold_with_base
 from private_ate.methods.calibrated.weights import PublicWeights
 from private_ate.privacy.distributions import NoiseDistribution, sum_noise
@@ -108,32 +107,37 @@ def add_outcomes(
         ]
         return np.array(sums, dtype=object)  # Python integers: they may leave 64 bits
 
-    return fold_with_base(study, weights.design.base, kernel, title="outcomes").tolist()
+    found = fold_with_base(study, weights.design.base, kernel, title="outcomes")
+    return [[int(total) for total in arm] for arm in found]
 
 
 def release_quantities(  # noqa: PLR0913  # sums, and the public numbers that scale them
-    totals: Sequence[int],
-    sensitivities: Sequence[int],
+    study: MatchingStudy,
+    weights: PublicWeights,
+    kept: OutcomeRange,
+    widths: Sequence[int],
     forms: Sequence[Form],
     errors: Errors,
     *,
-    bounds: Interval,
-    middle: float,
-    size: int,
     epsilon: Fraction,
     rows: int,
     noise: Noise,
 ) -> tuple[Quantity, ...]:
     """Release linear forms of the arms' sums with staircase noise; all forms share one ε.
 
-    Values were counted from ``middle``, in steps across the outcome's ``bounds``; ``size`` is n.
+    Outcomes are clipped to the range ``kept`` and counted from its middle; those of an arm lie
+    within ``widths`` grid steps of each other.
 
     Neighbours: one person's outcomes replaced; the weights are public. Sensitivity: an outcome is
-    in the sum of one arm and hence in one form, which it moves by at most ``sensitivities`` of the
-    arm: the arm's largest integer weight in use times the range of the values; see `NoiseRule` for
-    a person with several rows. Cost: ε, because draws are independent and one form moves at a time.
+    in the sum of one arm and hence in one form, which it moves by at most the arm's largest
+    integer weight in use times the range of the arm's outcomes; see `NoiseRule` for a person with
+    several rows. Cost: ε, because draws are independent and one form moves at a time.
     Proof: docs/proofs/calibrated.md.
     """
+    sums = add_outcomes(study, weights, lambda block: (kept.centre(outcomes_of(block)),))
+    totals = [total for (total,) in sums]
+    sensitivities = [most * width for most, width in zip(weights.largest, widths, strict=True)]
+    bounds, middle, size = study.domain.bounds, kept.middle_in(study.domain.bounds), study.size
     rule = NoiseRule.of(rows, len(forms), epsilon, noise.outcomes)
     exact = [sum(sign * total for sign, total in zip(form, totals, strict=True)) for form in forms]
     draws = draws_of(forms)

@@ -20,14 +20,13 @@ from private_ate.arrays import Codes, Integers
 from private_ate.domain import Survival
 from private_ate.domain.subgroups import Cells
 from private_ate.effects.estimate import Estimate
-from private_ate.methods.calibrated.clipping import DECLARED_RANGE, outcomes_of
+from private_ate.methods.calibrated.clipping import DECLARED_RANGE
 from private_ate.methods.calibrated.design import Design, pose
 from private_ate.methods.calibrated.method import error_variances, estimate_quantities
 from private_ate.methods.calibrated.options import CalibratedOptions
 from private_ate.methods.calibrated.private import (
     Errors,
     NoiseRule,
-    add_outcomes,
     draws_of,
     forms_of,
     release_quantities,
@@ -199,27 +198,20 @@ def release_effect(
         values.codes.high - values.codes.low, values.deviation / values.unit,
     )  # fmt: skip
     quantities = release_quantities(
-        [
-            total
-            for (total,) in add_outcomes(
-                recoded, weights, lambda block: (DECLARED_RANGE.centre(outcomes_of(block)),)
-            )
-        ],
-        _sensitivities(step, values, weights),
-        forms, _errors_of(weights, values, request),
-        bounds=recoded.domain.bounds, middle=recoded.domain.bounds.middle, size=recoded.size,
+        recoded, weights, DECLARED_RANGE, _widths(step, values, len(weights.arms)), forms,
+        _errors_of(weights, values, request),
         epsilon=request.epsilon, rows=request.rows_per_person, noise=noise,
     )  # fmt: skip
     shown = {} if request.confidence is None else {"interval_covers": _COVERED}
     return estimate_quantities(recoded, request, weights, quantities, noise, shown)
 
 
-def _sensitivities(step: FirstStep, values: PseudoValues, weights: PublicWeights) -> list[int]:
-    """Return of every arm its largest integer weight times the widest range of its tables."""
+def _widths(step: FirstStep, values: PseudoValues, arms: int) -> list[int]:
+    """Return of every arm the widest range of its tables."""
     steps = values.codes.steps.astype(np.int64)
     ranges = steps.max(axis=(1, 2)) - steps.min(axis=(1, 2))
-    widest = ranges.reshape(len(weights.arms), step.counts.strata).max(axis=1)
-    return [largest * int(width) for largest, width in zip(weights.largest, widest, strict=True)]
+    widest: list[int] = ranges.reshape(arms, step.counts.strata).max(axis=1).tolist()
+    return widest
 
 
 def _errors_of(weights: PublicWeights, values: PseudoValues, request: Request) -> Errors:
