@@ -18,14 +18,13 @@ from private_ate.audit.replay import Recording, broken_promises
 from private_ate.baselines.blocking import Strata, release_cells, release_strata
 from private_ate.baselines.privsyn import dependence
 from private_ate.baselines.smooth_matching import cell_kernel, cells_of
-from private_ate.baselines.synthesis.records import RecordCoding
+from private_ate.baselines.synthetic_records import RecordCoding
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import NumericRangeError
 from private_ate.methods.blocks.compare import compare_arms_as_they_are
-from private_ate.methods.blocks.counts import Counts, release_counts
 from private_ate.methods.blocks.plan import PlainShares
-from private_ate.methods.blocks.run import Run
+from private_ate.methods.blocks.run import Counts, Run, release_counts
 from private_ate.methods.calibrated.clipping import release_range
 from private_ate.models.private_score import Scaling, release_scaling
 from private_ate.privacy.entropy import SeededEntropy

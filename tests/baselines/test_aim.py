@@ -12,7 +12,7 @@ from private_ate import ArgumentError, Binary, Categories, Domain, Interval, Tre
 from private_ate.api import estimate_study, method_for
 from private_ate.audit.replay import Recording
 from private_ate.baselines.aim import AimOptions
-from private_ate.baselines.synthesis.records import (
+from private_ate.baselines.synthetic_records import (
     NeighbourRule,
     RecordCoding,
     default_bins,
@@ -159,7 +159,7 @@ def test_decoding_and_encoding_again_gives_the_same_codes():
 def test_pair_counts_equal_counted_tables(synth):
     columns = RecordCoding.of(synth.domain, 3, 5)
     pairs = synth.fold(columns.count_pairs)
-    tables = synth.fold(columns.count_tables([(0, 21), (4,)])).tables
+    tables = columns.count_tables(synth, [(0, 21), (4,)])
 
     assert np.array_equal(pairs[:3, -5:].ravel(), tables[0])
     assert np.array_equal(np.diag(pairs)[12:15], tables[1])

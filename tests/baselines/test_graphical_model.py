@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from private_ate.baselines.synthesis.graphical_model import (
+from private_ate.baselines.graphical_model import (
     JunctionTree,
     Measurement,
     Model,

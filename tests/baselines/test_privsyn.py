@@ -11,14 +11,7 @@ import pytest
 from private_ate import ArgumentError, Binary, Categories, Domain, Treatment, estimate_ate
 from private_ate.api import estimate_study, method_for
 from private_ate.audit.replay import Recording
-from private_ate.baselines.privsyn import (
-    PrivSynOptions,
-    choose_pairs,
-    combine_pairs,
-    dependence,
-    dependence_sensitivity,
-)
-from private_ate.baselines.synthesis.marginals import (
+from private_ate.baselines.marginals import (
     NoisyMarginal,
     agree,
     common_total,
@@ -26,7 +19,14 @@ from private_ate.baselines.synthesis.marginals import (
     project,
     synthesise,
 )
-from private_ate.baselines.synthesis.records import NeighbourRule
+from private_ate.baselines.privsyn import (
+    PrivSynOptions,
+    choose_pairs,
+    combine_pairs,
+    dependence,
+    dependence_sensitivity,
+)
+from private_ate.baselines.synthetic_records import NeighbourRule
 from private_ate.privacy.accounting import concentrated_budget
 from private_ate.request import Request
 

@@ -170,7 +170,7 @@ def test_a_new_method_gets_arms_and_a_look_of_its_own():
     found = list(arms._arms_of(new))
 
     assert [arm.label for arm in found] == ["new-idea-label", "new-idea-sample"]
-    assert [arm.display for arm in arms._plain_arms(replace(new, figure=""))] == ["new idea"] * 2
+    assert [arm.display for arm in arms._arms_of(replace(new, figure=""))] == ["new idea"] * 2
     assert {arm.label for arm in arms.ALL_ARMS} == set(ARM_STYLES)
     assert {arm.method for arm in arms.ALL_ARMS} == set(METHODS)
     assert {arm.method for arm in arms.ARMS} == {m.name for m in METHODS.values() if m.figure}

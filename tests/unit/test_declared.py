@@ -537,7 +537,7 @@ def test_odd_labels_keep_their_older_text(labels):
 
 
 def test_synthesisers_have_a_code_for_rows_without_a_declared_label():
-    from private_ate.baselines.synthesis.records import RecordCoding
+    from private_ate.baselines.synthetic_records import RecordCoding
 
     found = encoded(pd.DataFrame(study(ward={0: "east"})), level="sample")
     coding = RecordCoding.of(found.domain, 4, 4)

@@ -8,7 +8,7 @@ composed in ρ-zCDP. Proofs: docs/proofs/baselines.md.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
 
@@ -17,30 +17,33 @@ import numpy.typing as npt
 
 from private_ate.arguments import one_of, real_number, settle
 from private_ate.arrays import Floats, Integers
-from private_ate.baselines.synthesis.graphical_model import (
+from private_ate.baselines.graphical_model import (
     Clique,
     Measurement,
     Model,
     sample_rows,
     sweep,
 )
-from private_ate.baselines.synthesis.records import (
+from private_ate.baselines.steps import BaselineSettings, common_settings
+from private_ate.baselines.synthetic_records import (
     Adjacency,
     Clock,
     NeighbourRule,
     RecordCoding,
     default_bins,
     matched_effect_of,
+    report_progress,
     rows_for,
     settle_shared_options,
+    synthetic_estimate,
 )
-from private_ate.effects.estimate import Estimate, Quantity
+from private_ate.effects.estimate import Estimate
 from private_ate.methods.composition import options_of
 from private_ate.privacy.accounting import DEFAULT_DELTA, concentrated_budget, noise_delta
 from private_ate.privacy.entropy import GENERATOR_BYTES, generator_from
 from private_ate.privacy.noise import Noise
 from private_ate.request import Request
-from private_ate.settings import ABSENT, Absent, ColumnSizes, Settings
+from private_ate.settings import ABSENT, Absent, ColumnSizes
 from private_ate.study import MatchingStudy
 
 __all__ = ["AimOptions", "PairAnswers", "Workload", "block_of", "estimate_aim", "workload_weights"]
@@ -86,38 +89,26 @@ class AimOptions:
 
     def __post_init__(self) -> None:
         one_of("workload", self.workload, ("pairs", "causal"))
-        settle_shared_options(
-            self, "AIM", adjacency=self.adjacency, bins=self.bins,
-            outcome_bins=self.outcome_bins, delta=self.delta, time_limit=self.time_limit,
-        )  # fmt: skip
+        settle_shared_options(self, "AIM")
         megabytes = real_number("model_megabytes", self.model_megabytes, 0.1, 10_000)
         settle(self, model_megabytes=megabytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AimSettings(Settings):
+class AimSettings(BaselineSettings):
     """Settings of AIM.
 
     Attributes
     ----------
     workload : str
         Which pairs of columns count.
-    neighbors : int
-        Neighbours (N) that each synthetic unit is matched with.
-    columns : count and sizes
-        How many columns were synthesised, and how many values each can take.
     rounds : int
         How many rounds of choosing and measuring ρ paid for.
     measured_pairs : list of pairs of int
         The pairs of columns that were measured.
-    synthetic_rows : int
-        How many records were made up.
-    rho : float
-        What was spent, in zero-concentrated privacy.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("aim",)
-    levels: ClassVar[tuple[str, ...]] = ("sample",)
 
     workload: Workload
     neighbors: int
@@ -152,12 +143,24 @@ def estimate_aim(study: MatchingStudy, request: Request, noise: Noise) -> Estima
         for column, drawn in sample_rows(model.fitted(_LAST_FIT), rows, rng).items():
             codes[:, column] = drawn
     ate = matched_effect_of(columns.decode(codes, rng), request.neighbors)
-    neighbours = NeighbourRule(options.adjacency)
-    settings = _settings(request, options, columns, rounds, rows, run)
-    size = None if neighbours.replaces else max(1, round(run.total))
-    return replace(
-        Estimate.of(Quantity(ate), settings), delta=delta, adjacency=neighbours.text, size=size
+    settings = AimSettings(
+        workload=options.workload,
+        neighbors=request.neighbors,
+        columns=ColumnSizes(columns.count, tuple(columns.sizes)),
+        rounds=rounds,
+        measured_pairs=tuple(
+            sorted(
+                (clique[0], clique[1])
+                for model in run.models
+                for clique in model.measured
+                if len(clique) == 2
+            )
+        ),
+        synthetic_rows=rows,
+        rho=float(run.budget),
+        **common_settings(request),
     )
+    return synthetic_estimate(ate, settings, run.neighbours, run.total, delta)
 
 
 @dataclass(slots=True)
@@ -175,6 +178,11 @@ class _Run:
     models: list[Model] = field(default_factory=list)
     answers: PairAnswers = field(init=False)
 
+    @property
+    def neighbours(self) -> NeighbourRule:
+        """Which data sets are neighbours."""
+        return NeighbourRule(self.options.adjacency)
+
     def spend_all(self) -> int:
         """Measure all single columns, then run rounds until ρ is spent; return their number."""
         clock = Clock.start(self.options.time_limit)
@@ -191,11 +199,11 @@ class _Run:
             if not self._round(share, weights):
                 share = min(4 * share, rest)
             rounds += 1
-            self._report()
+            spent = round(100 * self.used / self.budget)
+            report_progress(self.study, "AIM budget (%)", spent, 100)
         return rounds
 
     def _measure_columns(self, rho: Fraction) -> None:
-        neighbours = NeighbourRule(self.options.adjacency)
         measured = []
         for column, size in enumerate(self.columns.sizes):
             noisy = self._measure((column,), rho)
@@ -204,7 +212,7 @@ class _Run:
             self.total += float(measured[-1].values.sum()) / size
         inverse = sum(1 / size for size in self.columns.sizes)
         noisy_total = min(max(1.0, (self.total - 1.0) / inverse), _LARGEST_TOTAL)
-        self.total = float(self.study.size) if neighbours.replaces else noisy_total
+        self.total = float(self.study.size) if self.neighbours.replaces else noisy_total
         self.models = [
             Model.single(column, self.columns.sizes, self.total, one).fitted(_FIT)
             for column, one in enumerate(measured)
@@ -254,7 +262,7 @@ class _Run:
             for marginal in candidates
         ]
         largest = max(weights[marginal] for marginal in candidates)
-        distance = NeighbourRule(self.options.adjacency).distance
+        distance = self.neighbours.distance
         place = self.noise.select(
             "choice of a marginal", scores, sensitivity=largest * distance * grid, rho=rho
         )
@@ -266,7 +274,7 @@ class _Run:
         return self.noise.gaussian_cells(
             "marginal",
             block.ravel(),
-            squared_sensitivity=NeighbourRule(self.options.adjacency).distance,
+            squared_sensitivity=self.neighbours.distance,
             rho=rho,
         )
 
@@ -292,35 +300,7 @@ class _Run:
         return math.prod(self.columns.sizes[column] for column in marginal)
 
     def _variance(self, rho: Fraction) -> Fraction:
-        return Fraction(NeighbourRule(self.options.adjacency).distance) / (2 * rho)
-
-    def _report(self) -> None:
-        progress = getattr(self.study, "progress", None)
-        if progress is not None:
-            progress("AIM budget (%)", round(100 * self.used / self.budget), 100)
-
-
-def _settings(
-    request: Request, options: AimOptions, columns: RecordCoding, rounds: int, rows: int, run: _Run
-) -> AimSettings:
-    return AimSettings(
-        workload=options.workload,
-        neighbors=request.neighbors,
-        columns=ColumnSizes(columns.count, tuple(columns.sizes)),
-        rounds=rounds,
-        measured_pairs=tuple(
-            sorted(
-                (clique[0], clique[1])
-                for model in run.models
-                for clique in model.measured
-                if len(clique) == 2
-            )
-        ),
-        synthetic_rows=rows,
-        rho=float(run.budget),
-        confidence=request.coverage,
-        population="all n units (ATE)",
-    )
+        return Fraction(self.neighbours.distance) / (2 * rho)
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,11 +193,11 @@ def _scores(
 ) -> Floats:
     """Return the scores of all rows in units of the outcome's range."""
     treated_weight, control_weight, treated, control = averages
+    scores: Floats = treated - control
     if score == "weighted":
-        return np.where(treatment, treated_weight, -control_weight) * (outcome - 0.5)
-    if score == "outcome_model":
-        return treated - control
-    corrected = np.where(
-        treatment, treated_weight * (outcome - treated), control_weight * (control - outcome)
-    )
-    return treated - control + corrected
+        scores = np.where(treatment, treated_weight, -control_weight) * (outcome - 0.5)
+    elif score == "doubly_robust":
+        scores = scores + np.where(
+            treatment, treated_weight * (outcome - treated), control_weight * (control - outcome)
+        )
+    return scores

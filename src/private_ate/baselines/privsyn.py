@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -17,31 +17,34 @@ import numpy as np
 
 from private_ate.arguments import settle, whole_number
 from private_ate.arrays import Floats, Integers
-from private_ate.baselines.synthesis.marginals import (
+from private_ate.baselines.marginals import (
     NoisyMarginal,
     agree,
     common_total,
     independent_rows,
     synthesise,
 )
-from private_ate.baselines.synthesis.records import (
+from private_ate.baselines.steps import BaselineSettings, common_settings
+from private_ate.baselines.synthetic_records import (
     Adjacency,
     Clock,
     NeighbourRule,
     RecordCoding,
     default_bins,
     matched_effect_of,
+    report_progress,
     rows_for,
     settle_shared_options,
+    synthetic_estimate,
 )
-from private_ate.effects.estimate import Estimate, Quantity
+from private_ate.effects.estimate import Estimate
 from private_ate.methods.composition import options_of
 from private_ate.privacy.accounting import DEFAULT_DELTA, concentrated_budget, noise_delta
 from private_ate.privacy.entropy import GENERATOR_BYTES, Generator, generator_from
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import MOST_SORTED_ROWS, require_rows
 from private_ate.request import Request
-from private_ate.settings import ABSENT, Absent, ColumnSizes, Settings
+from private_ate.settings import ABSENT, Absent, ColumnSizes
 from private_ate.study import MatchingStudy
 
 __all__ = [
@@ -86,36 +89,24 @@ class PrivSynOptions:
     time_limit: float | None = None
 
     def __post_init__(self) -> None:
-        settle_shared_options(
-            self, "PrivSyn", adjacency=self.adjacency, bins=self.bins,
-            outcome_bins=self.outcome_bins, delta=self.delta, time_limit=self.time_limit,
-        )  # fmt: skip
+        settle_shared_options(self, "PrivSyn")
         iterations = whole_number("the number of iterations", self.iterations, 1, 10_000)
         settle(self, iterations=iterations)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PrivSynSettings(Settings):
+class PrivSynSettings(BaselineSettings):
     """Settings of PrivSyn.
 
     Attributes
     ----------
-    neighbors : int
-        Neighbours (N) that each synthetic unit is matched with.
-    columns : count and sizes
-        How many columns were synthesised, and how many values each can take.
     selected_pairs : list of pairs of int
         The pairs of columns that were selected.
     marginals : list of lists of int
         The sets of columns that were measured.
-    synthetic_rows : int
-        How many records were made up.
-    rho : float
-        What was spent, in zero-concentrated privacy.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("privsyn",)
-    levels: ClassVar[tuple[str, ...]] = ("sample",)
 
     neighbors: int
     columns: ColumnSizes
@@ -161,13 +152,9 @@ def estimate_privsyn(study: MatchingStudy, request: Request, noise: Noise) -> Es
         marginals=tuple(marginals),
         synthetic_rows=len(codes),
         rho=float(budget),
-        confidence=request.coverage,
-        population="all n units (ATE)",
+        **common_settings(request),
     )
-    size = None if neighbours.replaces else round(total)
-    return replace(
-        Estimate.of(Quantity(ate), settings), delta=delta, adjacency=neighbours.text, size=size
-    )
+    return synthetic_estimate(ate, settings, neighbours, total, delta)
 
 
 def dependence(counts: Integers, first: Integers, second: Integers) -> int:
@@ -294,7 +281,7 @@ def _measure(
 ) -> list[NoisyMarginal]:
     """Release the chosen marginals, ρ in proportion to cells^⅔; columns if there are none."""
     wanted = list(marginals) or [(column,) for column in range(columns.count)]
-    exact = study.unannounced().fold(columns.count_tables(wanted)).tables
+    exact = columns.count_tables(study.unannounced(), wanted)
     # Whole weights keep the shares exact fractions that add up to ρ.
     weights = [round(1000 * table.size ** (2 / 3)) for table in exact]
     tables = []
@@ -320,17 +307,10 @@ def _records(
     """Make synthetic records from consistent tables, single columns where nothing else is known."""
     covered = {column for table in tables if len(table.columns) > 1 for column in table.columns}
     needed = [t for t in tables if len(t.columns) > 1 or t.columns[0] not in covered]
-    return synthesise(
-        independent_rows(needed, columns.count, rows, rng),
-        needed,
-        iterations=options.iterations,
-        rng=rng,
-        watch=lambda done: _watch(study, clock, done, options.iterations),
-    )
 
+    def watch(done: int) -> bool:
+        report_progress(study, "moving records", done, options.iterations)
+        return not clock.is_over
 
-def _watch(study: MatchingStudy, clock: Clock, done: int, total: int) -> bool:
-    progress = getattr(study, "progress", None)
-    if progress is not None:
-        progress("moving records", done, total)
-    return not clock.is_over
+    rows_apart = independent_rows(needed, columns.count, rows, rng)
+    return synthesise(rows_apart, needed, iterations=options.iterations, rng=rng, watch=watch)

@@ -155,7 +155,7 @@ def release_matched_effect(
     settings = SmoothMatchingSettings(
         cells=MatchingCells(tuple(names), coding.count),
         noise="its scale depends on the records and is not shown",
-        **common_settings(request, noise) | {"population": _MATCHED if names else _COMPARED},
+        **{**common_settings(request, noise), "population": _MATCHED if names else _COMPARED},
     )
     numerics = "" if delta else "idealized numerics"
     return replace(

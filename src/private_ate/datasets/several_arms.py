@@ -190,5 +190,6 @@ def expected_outcomes(study: SeveralArms, covariates: Floats) -> Floats:
     if study.binary:
         risks: Floats = expit(_BASE_RATE + prognosis[:, None] + effects)
         return risks
-    varied: Floats = np.outer(1.0 + 0.5 * standardized[:, 1], effects)
-    return _LEVEL + prognosis[:, None] + varied
+    varied = np.outer(1.0 + 0.5 * standardized[:, 1], effects)
+    expected: Floats = _LEVEL + prognosis[:, None] + varied
+    return expected

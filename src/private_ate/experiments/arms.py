@@ -19,8 +19,6 @@ __all__ = [
     "Arm",
     "Style",
     "arm_named",
-    "missing_arms",
-    "runnable_arms",
 ]
 
 # Further forms of a method: the end of the label, that of the display, and the options.
@@ -70,43 +68,32 @@ class Arm:
 
 def _arms_of(method: Method) -> Iterator[Arm]:
     """Yield an arm for each level, target and form of a method."""
-    for arm in _plain_arms(method):
-        yield arm
-        for end, words, options in _FORMS.get(method.name, ()):
-            label, display = f"{arm.label}-{end}", f"{arm.display}, {words}"
-            yield replace(arm, label=label, display=display, options=options)
-
-
-def _plain_arms(method: Method) -> Iterator[Arm]:
     name, slow = method.name.replace("_", "-"), method.is_slow
     figure = method.figure or method.name.replace("_", " ")
     for level in method.levels:
         display = figure if method.is_baseline else f"{figure} ({level})"
-        if not method.targets:
-            label = f"{name}-{level}" if len(method.levels) > 1 else name
-            yield Arm(label, display, level, method.name, slow=slow)
-        for target in method.targets:
-            display = f"{figure} {target} ({level})"
-            yield Arm(f"{name}-{target}", display, level, method.name, target, slow)
+        label = f"{name}-{level}" if len(method.levels) > 1 else name
+        plain = [Arm(label, display, level, method.name, slow=slow)]
+        if method.targets:
+            plain = [
+                replace(
+                    plain[0],
+                    label=f"{name}-{target}",
+                    display=f"{figure} {target} ({level})",
+                    target=target,
+                )
+                for target in method.targets
+            ]
+        for arm in plain:
+            yield arm
+            for end, words, options in _FORMS.get(method.name, ()):
+                label, display = f"{arm.label}-{end}", f"{arm.display}, {words}"
+                yield replace(arm, label=label, display=display, options=options)
 
 
 def arm_named(label: str) -> Arm:
     """Return the arm with that label."""
     return next(arm for arm in ALL_ARMS if arm.label == label)
-
-
-def runnable_arms() -> tuple[Arm, ...]:
-    """Return the arms whose method is registered and works at their level."""
-    return tuple(arm for arm in ARMS if _works(arm))
-
-
-def missing_arms() -> tuple[Arm, ...]:
-    """Return the arms that cannot run with the methods that are registered."""
-    return tuple(arm for arm in ARMS if not _works(arm))
-
-
-def _works(arm: Arm) -> bool:
-    return arm.method in METHODS and arm.level in METHODS[arm.method].levels
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +125,6 @@ _CHOSEN: Final = {
     "aim": Style("#b491d9", "*", ":"),
 }
 
-
 # For arms that nobody chose a look for: a line that no chosen one has.
 _SPARE: Final = tuple(
     Style(color, marker, "-.")
@@ -148,8 +134,6 @@ _SPARE: Final = tuple(
         strict=True,
     )
 )
-
-
 _NEW: Final = [arm.label for arm in ALL_ARMS if arm.label not in _CHOSEN]
 ARM_STYLES: Final = _CHOSEN | dict(zip(_NEW, cycle(_SPARE), strict=False))
 

@@ -18,7 +18,8 @@ from private_ate.experiments.claims import (
     claims_of_allocation,
     claims_of_coefficient,
     claims_of_end_to_end,
-    claims_of_limit,
+    claims_of_limit_label,
+    claims_of_limit_sample,
 )
 from private_ate.experiments.figures import AIPW, MATCHING, Axis, Layout, draw, draw_allocation
 from private_ate.experiments.results import Summary, summarize
@@ -226,7 +227,7 @@ _ALL: Final = (
         "Adaptive and fixed matching limits at label level",
         "matching limit at label level (N = 5), and its appendix (N = 1, 3, 7)",
         partial(_limits, label="published-label"),
-        lambda summary, _: claims_of_limit(summary, "label"),
+        lambda summary, _: claims_of_limit_label(summary),
         partial(draw, _BY_LIMIT),
         (_BY_EPSILON,),
     ),
@@ -244,7 +245,7 @@ _ALL: Final = (
         "Adaptive and fixed matching limits at sample level",
         "matching limit at sample level (N = 5), and its appendix (N = 1, 3, 7)",
         partial(_limits, label="published-sample"),
-        lambda summary, _: claims_of_limit(summary, "sample"),
+        lambda summary, _: claims_of_limit_sample(summary),
         partial(draw, _BY_LIMIT),
         (_BY_EPSILON,),
     ),

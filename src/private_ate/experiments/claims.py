@@ -20,7 +20,8 @@ __all__ = [
     "claims_of_allocation",
     "claims_of_coefficient",
     "claims_of_end_to_end",
-    "claims_of_limit",
+    "claims_of_limit_label",
+    "claims_of_limit_sample",
     "is_similar",
     "judge",
 ]
@@ -295,22 +296,20 @@ _END_TO_END: Final[tuple[tuple[str, Callable[[Summary], Measured]], ...]] = (
 # Of the paper's parameters; `_settings` are the data sets and budgets that were run.
 
 
-def claims_of_limit(summary: Summary, level: str) -> list[Claim]:
-    """Check the sentences about the matching limit at a level."""
+def claims_of_limit_label(summary: Summary) -> list[Claim]:
+    """Check the sentences about the matching limit at label level."""
     main = summary.where(neighbors=5)
-    words = "The adaptive limit performs well in almost all settings."
-    fixed = main.select(lambda row: row.parameters != "")
-    adaptive = judge(words, *_close_to_best(main, "", fixed, "the best fixed limit"))
-    if level == "label":
-        rows = (
-            ("No fixed limit does well on all data sets and budgets.", _no_fixed_limit_is_good),
-            (
-                _FLAT,
-                _small_limits_stay_flat,
-            ),
-            ("A small k is good at small ε, a larger k at large ε.", _large_limits_win_late),
-        )
-        return [*(judge(words, *measure(main)) for words, measure in rows), adaptive]
+    rows = (
+        ("No fixed limit does well on all data sets and budgets.", _no_fixed_limit_is_good),
+        (_FLAT, _small_limits_stay_flat),
+        ("A small k is good at small ε, a larger k at large ε.", _large_limits_win_late),
+    )
+    return [*(judge(words, *measure(main)) for words, measure in rows), _adaptive_is_good(main)]
+
+
+def claims_of_limit_sample(summary: Summary) -> list[Claim]:
+    """Check the sentences about the matching limit at sample level."""
+    main = summary.where(neighbors=5)
     ratios = {
         name_set(dataset): main.average(dataset=dataset, parameters="k=50")
         / main.average(dataset=dataset, parameters="k=1")
@@ -321,7 +320,13 @@ def claims_of_limit(summary: Summary, level: str) -> list[Claim]:
         "error at k = 50 over error at k = 1: " + listing(ratios.items()),
         all(ratio > 1.2 for ratio in ratios.values()),
     )
-    return [large, adaptive]
+    return [large, _adaptive_is_good(main)]
+
+
+def _adaptive_is_good(main: Summary) -> Claim:
+    fixed = main.select(lambda row: row.parameters != "")
+    words = "The adaptive limit performs well in almost all settings."
+    return judge(words, *_close_to_best(main, "", fixed, "the best fixed limit"))
 
 
 def claims_of_coefficient(summary: Summary, name: str, default: float) -> list[Claim]:

@@ -16,7 +16,7 @@ import polars as pl
 
 from private_ate.data.files import write_whole
 from private_ate.errors import ArgumentError
-from private_ate.experiments.arms import missing_arms, runnable_arms
+from private_ate.experiments.arms import ARMS
 from private_ate.experiments.catalogue import EXPERIMENTS, Experiment
 from private_ate.experiments.claims import Claim
 from private_ate.experiments.figures import require_plots
@@ -64,6 +64,7 @@ def _results_page(report: Report, rows: pl.DataFrame, summary: Summary, scale: s
         experiment.opening or _NOT_PRIVATE,
         f"In the paper: {experiment.origin}.",
         _what_was_run(rows, scale),
+        "" if experiment.opening else _left_out(),
     ]
     if experiment.sections is None:
         parts += [f"![{experiment.title}]({path.name}.svg)" for path in report.figures]
@@ -87,16 +88,13 @@ def _results_page(report: Report, rows: pl.DataFrame, summary: Summary, scale: s
 def _what_was_run(rows: pl.DataFrame, scale: str) -> str:
     counts = sorted(set(rows.group_by(*CELL, "isolated").len()["len"])) or [0]
     repetitions = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    lines = [
-        f"{scale} {rows.height} releases, {repetitions} a point; {versions()}.",
-        _left_out(),
-    ]
+    lines = [f"{scale} {rows.height} releases, {repetitions} a point; {versions()}."]
     refused = rows.filter(pl.col("note") != "")
     if refused.height:
         reasons = refused.group_by("method", "note").len().sort("method", "note")
         shown = "; ".join(f"{m}: {note} ({count})" for m, note, count in reasons.iter_rows())
         lines.append(f"{refused.height} releases were refused: {shown}.")
-    return "\n".join(line for line in lines if line)
+    return "\n".join(lines)
 
 
 def _machine() -> str:
@@ -109,16 +107,12 @@ def _machine() -> str:
 
 
 def _left_out() -> str:
-    """Name the methods and data sets that this installation cannot run."""
-    absent = [arm.display for arm in missing_arms()]
+    """Name the data sets that are not installed."""
     sets = [family for family in PAPER_SETS if not is_installed(family)]
-    sentences = []
-    if absent:
-        sentences.append(f"Left out, because the method is not registered: {', '.join(absent)}.")
-    if sets:
-        names = ", ".join(map(name_set, sets))
-        sentences.append(f"Left out, because the data are not installed (`make data`): {names}.")
-    return " ".join(sentences)
+    if not sets:
+        return ""
+    names = ", ".join(map(name_set, sets))
+    return f"Left out, because the data are not installed (`make data`): {names}."
 
 
 def _legend(report: Report) -> str:
@@ -156,7 +150,7 @@ class RunSettings:
     def scale(self) -> Scale:
         """What can be run here."""
         installed = tuple(name for name in self.datasets if is_installed(name))
-        return Scale(self.quick, installed, runnable_arms(), self.appendix, self.seed)
+        return Scale(self.quick, installed, ARMS, self.appendix, self.seed)
 
     @property
     def sentence(self) -> str:

@@ -72,7 +72,8 @@ class Units:
         """Return the true effects by estimand, of all units or of some."""
         chosen = np.ones(self.gaps.size, dtype=bool) if among is None else among
         weights: dict[str, Floats] = {
-            "ate": np.ones(self.gaps.size), "att": self.takes * 1.0, "atc": ~self.takes * 1.0,
+            "ate": np.ones(self.gaps.size), "att": self.takes.astype(np.float64),
+            "atc": (~self.takes).astype(np.float64),
             "ato": self.chances * (1 - self.chances),
         }  # fmt: skip
         return {
@@ -282,7 +283,8 @@ def _curved(score: Floats, prognosis: Floats, _: Floats, rng: Rng) -> _Drawn:
 
 def _yes_no(_: Floats, prognosis: Floats, dose: Floats, rng: Rng) -> _Drawn:
     log_odds, drawn = -3.3 + 0.7 * np.clip(prognosis, -_MOST, _MOST), rng.random(dose.size)
-    return _Drawn((drawn < expit(log_odds)) * 1.0, (drawn < expit(log_odds + 0.8 * dose)) * 1.0)
+    control, treated = drawn < expit(log_odds), drawn < expit(log_odds + 0.8 * dose)
+    return _Drawn(control.astype(np.float64), treated.astype(np.float64))
 
 
 def _heavy(_: Floats, prognosis: Floats, dose: Floats, rng: Rng) -> _Drawn:

@@ -145,7 +145,7 @@ def test_limits_as_the_paper_describes_them_are_reproduced():
             return 0.3 / float(at["epsilon"])
         return 0.3 / limit + 0.02 * limit / float(at["epsilon"]) ** 2
 
-    found = verdicts(claims.claims_of_limit(limits(error), "label"))
+    found = verdicts(claims.claims_of_limit_label(limits(error)))
 
     assert set(found.values()) == {"reproduced"}
 
@@ -154,7 +154,7 @@ def test_a_limit_that_always_wins_and_an_adaptive_one_that_fails_are_not_reprodu
     def error(at):
         return {"": 5.0, "k=1": 0.1, "k=10": 1.0, "k=50": 2.0}[at["parameters"]]
 
-    found = claims.claims_of_limit(limits(error), "label")
+    found = claims.claims_of_limit_label(limits(error))
 
     assert {claim.verdict for claim in found} == {"not reproduced"}
     assert "of 16 settings: k=1 in 16" in found[0].measured
@@ -162,8 +162,8 @@ def test_a_limit_that_always_wins_and_an_adaptive_one_that_fails_are_not_reprodu
 
 def test_large_limits_at_sample_level_are_compared_with_small_ones():
     worse, same = (
-        claims.claims_of_limit(
-            limits(lambda at, s=s: s if at["parameters"] == "k=50" else 1.0), "sample"
+        claims.claims_of_limit_sample(
+            limits(lambda at, s=s: s if at["parameters"] == "k=50" else 1.0)
         )[0].verdict
         for s in (3.0, 1.0)
     )

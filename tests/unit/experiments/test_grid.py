@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from private_ate.experiments.arms import ALL_ARMS, ARM_STYLES, ARMS, missing_arms, runnable_arms
+from private_ate.experiments.arms import ALL_ARMS, ARM_STYLES, ARMS
 from private_ate.experiments.runner import Cell, Chunk, chunks_of
 
 CELL = Cell("synth", "published-label", "1", repetitions=25)
@@ -66,18 +66,8 @@ def test_parameters_are_written_as_one_text():
     assert cell.parameters_text == "k=none;shares=0.1/0.2"
 
 
-def test_every_arm_is_either_runnable_or_named_as_missing_and_has_a_style():
-    assert set(runnable_arms()) | set(missing_arms()) == set(ARMS)
-    assert not set(runnable_arms()) & set(missing_arms())
+def test_every_arm_has_a_style_of_its_own():
+    assert set(ARMS) <= set(ALL_ARMS)
     assert {arm.label for arm in ALL_ARMS} == set(ARM_STYLES)
     looks = [(style.marker, style.line) for style in ARM_STYLES.values()]
     assert len(set(looks)) == len(looks)
-
-
-def test_an_arm_whose_method_is_not_registered_is_missing(monkeypatch):
-    from private_ate.experiments import arms
-
-    monkeypatch.setattr(arms, "METHODS", {})
-
-    assert arms.runnable_arms() == ()
-    assert set(arms.missing_arms()) == set(ARMS)

@@ -15,7 +15,6 @@ from private_ate import estimate_ate
 from private_ate.datasets import synth
 from private_ate.errors import ArgumentError
 from private_ate.experiments import references as sources
-from private_ate.experiments.arms import ARMS
 from private_ate.experiments.catalogue import EXPERIMENTS
 from private_ate.experiments.execution import RunSettings, experiment_named, run_experiment
 from private_ate.experiments.figures import require_plots
@@ -217,16 +216,14 @@ def test_memory_is_measured_in_a_process_of_its_own(tmp_path):
     assert "(0.04)" in (report.folder / "page.md").read_text(encoding="utf-8")
 
 
-def test_methods_and_data_that_are_not_here_are_named_on_the_page(tmp_path, monkeypatch):
+def test_data_that_are_not_here_are_named_on_the_page(tmp_path, monkeypatch):
     from private_ate.experiments import execution as page
 
-    monkeypatch.setattr(page, "missing_arms", lambda: [ARMS[2]])
     monkeypatch.setattr(page, "is_installed", lambda family: family != "acic")
 
     folder = run_experiment(SMALL, tmp_path, ON_SYNTH).folder
 
     text = (folder / "page.md").read_text(encoding="utf-8")
-    assert "the method is not registered: IPW-PP." in text
     assert "the data are not installed (`make data`): ACIC." in text
 
 

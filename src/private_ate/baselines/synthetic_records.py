@@ -8,12 +8,13 @@ synthetic records.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -21,39 +22,31 @@ from private_ate.arguments import one_of, real_number, settle, whole_number
 from private_ate.arrays import Integers
 from private_ate.baselines.steps import require_positive_delta
 from private_ate.domain import Categories, Domain
+from private_ate.effects.estimate import Estimate, Quantity
 from private_ate.engines.local import LocalStudy
 from private_ate.models.propensity import fit_propensity
 from private_ate.privacy.entropy import Generator
 from private_ate.privacy.quantization import OUTCOME_BITS, OUTCOME_STEPS
-from private_ate.study import Block
+from private_ate.settings import Settings
+from private_ate.study import Block, Study
 
 __all__ = [
     "Adjacency",
     "Clock",
-    "ContingencyTables",
     "NeighbourRule",
     "RecordCoding",
     "default_bins",
     "matched_effect_of",
+    "report_progress",
     "rows_for",
     "settle_shared_options",
+    "synthetic_estimate",
 ]
 
 _ROWS_TOGETHER = 2048  # rows whose indicator matrix is held at once
 Adjacency = Literal["replace", "add_remove"]
 _FEWEST_ROWS = 20_000  # synthetic rows cost nothing and small tables distort the marginals
 _MOST_ROWS = 1_000_000  # a noisy total can be anything
-
-
-@dataclass(frozen=True, slots=True)
-class ContingencyTables:
-    """Flat contingency tables, one per asked set of columns; adds up over blocks."""
-
-    tables: tuple[Integers, ...]
-
-    def __add__(self, other: ContingencyTables) -> ContingencyTables:
-        pairs = zip(self.tables, other.tables, strict=True)
-        return ContingencyTables(tuple(mine + theirs for mine, theirs in pairs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,21 +127,20 @@ class RecordCoding:
             total += marked.T @ marked  # counts below 2²⁴ are exact in single precision
         return total.astype(np.int64)
 
-    def count_tables(
-        self, wanted: Sequence[tuple[int, ...]]
-    ) -> Callable[[Block], ContingencyTables]:
-        """Return the kernel that counts the flat tables of the wanted sets of columns."""
+    def count_tables(self, study: Study, wanted: Sequence[tuple[int, ...]]) -> list[Integers]:
+        """Count the flat contingency tables of the wanted sets of columns in one pass."""
+        shapes = [tuple(self.sizes[place] for place in places) for places in wanted]
+        ends = np.cumsum([math.prod(shape) for shape in shapes])
 
-        def kernel(block: Block) -> ContingencyTables:
+        def kernel(block: Block) -> Integers:
             codes = self.codes(block)
-            return ContingencyTables(tuple(self._count(codes, places) for places in wanted))
+            found = []
+            for places, shape in zip(wanted, shapes, strict=True):
+                index = np.ravel_multi_index(tuple(codes[:, place] for place in places), shape)
+                found.append(np.bincount(index, minlength=math.prod(shape)))
+            return np.concatenate(found)
 
-        return kernel
-
-    def _count(self, codes: Integers, places: tuple[int, ...]) -> Integers:
-        shape = tuple(self.sizes[place] for place in places)
-        index = np.ravel_multi_index(tuple(codes[:, place] for place in places), shape)
-        return np.bincount(index, minlength=int(np.prod(shape)))
+        return np.split(study.fold(kernel), ends[:-1])
 
     def decode(self, codes: Integers, rng: Generator) -> LocalStudy:
         """Return synthetic records: numbers uniform within their bin, outcomes in its middle."""
@@ -225,26 +217,19 @@ class Clock:
         return self.deadline is not None and time.monotonic() > self.deadline
 
 
-def settle_shared_options(
-    options: object,
-    method: str,
-    *,
-    adjacency: Adjacency,
-    bins: int | None,
-    outcome_bins: int | None,
-    delta: str | float,
-    time_limit: float | None,
-) -> None:
+def settle_shared_options(options: Any, method: str) -> None:  # noqa: ANN401  # of either method
     """Check the options that both synthesisers have and write them back; for ``__post_init__``.
 
     ``None`` leaves the number of bins to ε, and the time without a limit.
     """
-    NeighbourRule(adjacency)
-    for name, count in (("bins", bins), ("outcome_bins", outcome_bins)):
-        settle(options, **{name: None if count is None else whole_number(name, count, 2, 64)})
-    if time_limit is not None:
-        settle(options, time_limit=real_number("the time limit", time_limit, 0, 1e6))
-    require_positive_delta(delta, method)
+    NeighbourRule(options.adjacency)
+    for name in ("bins", "outcome_bins"):
+        count = getattr(options, name)
+        if count is not None:
+            settle(options, **{name: whole_number(name, count, 2, 64)})
+    if options.time_limit is not None:
+        settle(options, time_limit=real_number("the time limit", options.time_limit, 0, 1e6))
+    require_positive_delta(options.delta, method)
 
 
 def default_bins(epsilon: Fraction, bins: int | None, outcome_bins: int | None) -> tuple[int, int]:
@@ -269,3 +254,21 @@ def matched_effect_of(study: LocalStudy, neighbors: int) -> float:
     pool = public.pool(fit_propensity(public, 1.0 / study.size).coordinates)
     weights = pool.match_sharing_ties(neighbors)
     return study.effect(weights) * study.domain.bounds.width / study.size
+
+
+def synthetic_estimate(
+    effect: float, settings: Settings, neighbours: NeighbourRule, total: float, delta: Fraction
+) -> Estimate:
+    """Return an effect in synthetic records; n is the released total where it is private."""
+    size = None if neighbours.replaces else max(1, round(total))
+    return replace(
+        Estimate.of(Quantity(effect), settings),
+        delta=delta, adjacency=neighbours.text, size=size,
+    )  # fmt: skip
+
+
+def report_progress(study: Study, title: str, done: int, total: int) -> None:
+    """Say how far a method is, where somebody watches."""
+    progress = getattr(study, "progress", None)
+    if progress is not None:
+        progress(title, done, total)
