@@ -19,7 +19,7 @@ import numpy as np
 
 from private_ate.arrays import Codes, Integers
 from private_ate.domain import Survival
-from private_ate.domain.subgroups import Cells
+from private_ate.domain.domain import Cells
 from private_ate.effects.estimate import Estimate
 from private_ate.effects.of_releases import risk_interval
 from private_ate.methods.calibrated.clipping import DECLARED_RANGE
