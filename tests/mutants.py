@@ -149,8 +149,8 @@ MUTANTS = (
     Mutant(
         "a trial's scores are not clipped before they are added",
         "methods/blocks/compare.py",
-        "rows = np.clip(forms.rows(group, block, centre), low[group], high[group])",
-        "rows = 2 * forms.rows(group, block, centre)",
+        "np.clip(forms.rows(block, centre), low, high)",
+        "2 * forms.rows(block, centre)",
         "tests/properties/test_trial_replay.py",
     ),
     Mutant(
@@ -596,7 +596,7 @@ MUTANTS = (
     ),
     Mutant(
         "counts of several arms forget that a row leaves one and enters one",
-        "methods/blocks/counts.py",
+        "methods/blocks/run.py",
         "moved = (3 if weighted else 2) * changes",
         "moved = changes",
         "tests/properties/test_blocks_replay.py",

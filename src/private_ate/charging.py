@@ -21,10 +21,9 @@ from uuid import uuid4
 from private_ate.codec import encode
 from private_ate.data.inputs import Covariates, Outline, settle_names
 from private_ate.data.tables import Columns, schema_of
-from private_ate.domain.column_types import Categories, Interval, label_text
+from private_ate.domain.column_types import Categories, Interval, Treatment, label_text
 from private_ate.domain.domain import Domain
 from private_ate.domain.outcome import Outcome, Survival
-from private_ate.domain.treatment import Treatment
 from private_ate.errors import (
     ArgumentError,
     LedgerError,
@@ -278,7 +277,7 @@ def bill_for(
     binding = binding_of(domain, None if outline is None else outline.table)
     plan: dict[str, Any] = {
         "method": method,
-        "request": _plain(_asked(request, domain.treatment.size)),
+        "request": _plain(request.hashed(domain.treatment.size)),
         "options": type(request.options).__name__,
         "treatment": domain.treatment.column,
         "outcome": domain.outcome.column,
@@ -327,26 +326,6 @@ def bill_for_columns(
         columns, covariates=covariates, domain=domain, level=request.level, from_data=False
     )
     return bill_for(request, method.name, method.options, domain, outline)
-
-
-def _asked(request: Request, arms: int) -> dict[str, Any]:
-    """Return the fields of a request; one that came later is left out at its usual value."""
-    fields = request.hashed()
-    of_two_arms = getattr(request.options, "of_two_arms", None)
-    if arms == 2 and of_two_arms is not None:
-        fields["options"] = of_two_arms()
-    if request.design == "unknown":
-        del fields["design"]  # so that requests of older ledgers keep their hash
-    # The number of outcomes follows from the domain; the plan has its own entry for left-out rows,
-    # and bounds from data are never charged.
-    for name in ("outcomes", "leave_out_undeclared", "bounds"):
-        del fields[name]
-    for name in ("among", "probability", "by", "overall", "spreads"):
-        if not getattr(request, name):
-            del fields[name]
-    if request.quantity == "rmst":
-        del fields["quantity"]
-    return fields
 
 
 def _delta_of(request: Request, options: type) -> Fraction:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from fractions import Fraction
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from private_ate.arguments import check_analyst, check_name, real_number, settle
-from private_ate.domain.column_types import label_text
-from private_ate.domain.treatment import Treatment
+from private_ate.domain.column_types import Treatment, label_text
 from private_ate.errors import ArgumentError
 from private_ate.parameters import (
     Bounds,
@@ -28,7 +27,10 @@ Options = TypeVar("Options")
 
 
 _OF_LEDGERS: Final = ("request_id", "analyst", "ledger_head", "approval")
-_NOT_HASHED: Final = {"hashed": False}  # the plan's hash has it in another entry, or not at all
+# What a plan's hash says of a field: always, unless at its usual value (it came later, and requests
+# of older ledgers keep their hash), or nothing, as another entry of the plan does or none.
+_LATER: Final = {"hashed": "unless usual"}
+_NOT_HASHED: Final = {"hashed": "never"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +56,16 @@ class Request:
     confidence: float | None = 0.95
     rows_per_person: int = 1
     options: object | None = None
-    design: Design = "unknown"
-    among: str | None = None
-    probability: float | str | None = None
-    by: tuple[str, ...] = ()
-    overall: bool = False
-    spreads: tuple[tuple[str, float], ...] = ()
-    outcomes: int = 1
-    leave_out_undeclared: bool = False
-    bounds: Bounds = "declared"
-    quantity: SurvivalQuantity = "rmst"
+    design: Design = field(default="unknown", metadata=_LATER)
+    among: str | None = field(default=None, metadata=_LATER)
+    probability: float | str | None = field(default=None, metadata=_LATER)
+    by: tuple[str, ...] = field(default=(), metadata=_LATER)
+    overall: bool = field(default=False, metadata=_LATER)
+    spreads: tuple[tuple[str, float], ...] = field(default=(), metadata=_LATER)
+    outcomes: int = field(default=1, metadata=_NOT_HASHED)
+    leave_out_undeclared: bool = field(default=False, metadata=_NOT_HASHED)
+    bounds: Bounds = field(default="declared", metadata=_NOT_HASHED)
+    quantity: SurvivalQuantity = field(default="rmst", metadata=_LATER)
     method: str = field(default="auto", metadata=_NOT_HASHED)
     covariates: object = field(default=None, metadata=_NOT_HASHED)
     person: str | None = field(default=None, metadata=_NOT_HASHED)
@@ -130,16 +132,21 @@ class Request:
             chance = real_number("the probability of treatment", self.probability, 0.001, 0.999)
             settle(self, probability=chance)
 
-    def hashed(self) -> dict[str, Any]:
+    def hashed(self, arms: int) -> dict[str, Any]:
         """Return the fields that are part of a plan's hash, the options as plain values."""
-        held = {
-            item.name: getattr(self, item.name)
-            for item in fields(self)
-            if item.metadata.get("hashed", True)
+        options: Any = self.options
+        of_two_arms = getattr(options, "of_two_arms", None)
+        if arms == 2 and of_two_arms is not None:
+            options = of_two_arms()
+        elif is_dataclass(options) and not isinstance(options, type):
+            options = asdict(options)
+        held = {item.name: (item, getattr(self, item.name)) for item in fields(self)}
+        said = {
+            name: value
+            for name, (item, value) in held.items()
+            if "hashed" not in item.metadata or (item.metadata == _LATER and value != item.default)
         }
-        options = self.options
-        plain = is_dataclass(options) and not isinstance(options, type)
-        return held | {"options": asdict(cast("Any", options)) if plain else options}
+        return said | {"options": options}
 
     def arguments(self, function: str) -> dict[str, Any]:
         """Return what a function of the library is asked with: `estimate_ate` or `plan_ate`."""

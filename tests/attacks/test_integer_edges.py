@@ -23,9 +23,8 @@ from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import NumericRangeError
 from private_ate.methods.blocks.compare import compare_arms_as_they_are
-from private_ate.methods.blocks.counts import Counts, release_counts
 from private_ate.methods.blocks.plan import PlainShares
-from private_ate.methods.blocks.run import Run
+from private_ate.methods.blocks.run import Counts, Run, release_counts
 from private_ate.methods.calibrated.clipping import release_range
 from private_ate.models.private_score import Scaling, release_scaling
 from private_ate.privacy.entropy import SeededEntropy

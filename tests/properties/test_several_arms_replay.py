@@ -175,7 +175,6 @@ def doubled(honest):
     """Return a function whose sums are twice what the declared sensitivity bounds."""
 
     def faulty(*arguments):
-        result = honest(*arguments)
-        return result + result
+        return [2 * total for total in honest(*arguments)]
 
     return faulty

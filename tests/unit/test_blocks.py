@@ -219,10 +219,19 @@ def test_an_error_inside_a_block_is_a_public_answer(error, monkeypatch):
     assert said(blocks(), MODEL).tolist() == [[0, round(0.2 * (1 << 30)), 0, 0, 0]] * 6
 
 
+@pytest.mark.parametrize("number", [np.nan, np.inf])
+def test_a_number_that_is_not_finite_is_a_public_answer(number, monkeypatch):
+    monkeypatch.setattr(
+        "private_ate.methods.blocks.inside._variance", lambda *_, **__: np.array([number])
+    )
+
+    assert said(blocks(), MODEL).tolist() == [[0, round(0.2 * (1 << 30)), 0, 0, 0]] * 6
+
+
 def test_subgroups_of_a_block_are_those_of_their_rows():
     names = {f"x{j}": Interval(0, 1) for j in range(3)}
     domain = Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), names)
-    from private_ate.domain.subgroups import Cells
+    from private_ate.domain.domain import Cells
 
     halves = Subgroups(Cells.of(domain, ["x2<0.5"]), overall=True)
     groups = blocks(count=3, rows=200)

@@ -391,13 +391,16 @@ def test_a_check_sees_dates_commas_and_mixed_truth(tmp_path):
     assert ("event", "status", "bends") in found
 
 
-def test_a_check_names_the_covariate_that_censoring_depends_on():
+@pytest.mark.parametrize("arms", [2, 3])
+def test_a_check_names_the_covariate_that_censoring_depends_on(arms):
     rng = np.random.default_rng(0)
-    data = frame(3000)
-    lean = np.where(data["t"].to_numpy() == 1, 6.0, -6.0) * (data["a"].to_numpy() - 0.5)
+    data, domain = frame(3000), survival_domain(arms)
+    codes = np.arange(3000) % arms
+    data = data.with_columns(t=pl.Series(np.array(domain.treatment.coded)[codes]))
+    lean = np.where(codes == 1, 6.0, -6.0) * (data["a"].to_numpy() - 0.5)
     lost = rng.random(3000) < 1 / (1 + np.exp(-lean))
     data = data.with_columns(status=pl.Series(np.where(lost, "alive", "dead")))
-    found = topics(check_data(data, domain=survival_domain(), level="label"))
+    found = topics(check_data(data, domain=domain, level="label"))
     assert ("censoring", "a", "note") in found
 
 

@@ -30,8 +30,8 @@ from private_ate.data.encoding import encode_arms, encode_covariates
 from private_ate.data.tables import Table
 from private_ate.diagnostics.overlap import count_overlap, effective_size
 from private_ate.domain import Domain, Interval, Outcome, Treatment, label_text
-from private_ate.domain.subgroups import Cells
-from private_ate.domain.treatment import MOST_ARMS
+from private_ate.domain.column_types import MOST_ARMS
+from private_ate.domain.domain import Cells
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.engines.threads import single_threaded_blas
 from private_ate.models.propensity import PropensityModel, fit_propensity
@@ -326,9 +326,8 @@ def _is_thin(count: int, effective: float, outside: int) -> bool:
 def judge_support(support: Support | None, arms: Arms) -> Iterator[Finding]:
     """Yield how well the arms overlap, and whom the comparison rests on; of many the worst."""
     if support is None:
-        fewest = min(arms.counts.values())
         why = {0: "an arm is empty", 1: "an arm has one row"}.get(
-            fewest, "no covariate can be used"
+            min(arms.counts.values()), "no covariate can be used"
         )
         yield Finding(
             "overlap", None, "note", f"not looked at, as {why}",
@@ -336,18 +335,16 @@ def judge_support(support: Support | None, arms: Arms) -> Iterator[Finding]:
         )  # fmt: skip
         return
     several = len(support.effective) > 2
-    labels = list(support.effective)[::-1]  # of two, the treated first
-    names = dict(zip(labels, ("treated", "control"), strict=False))
+    labels, names, units = list(support.effective)[::-1], ["treated", "control"], " units"
     if several:
         labels = sorted(
             support.effective, key=lambda one: support.effective[one] / arms.counts[one]
         )
-        names = {label: f"units of {quoted(label)}" for label in labels}
+        names, units = [f"units of {quoted(label)}" for label in labels], ""
     weighed = [
-        (names[label], arms.counts[label], support.effective[label], support.outside[label])
-        for label in labels
+        (name, arms.counts[label], support.effective[label], support.outside[label])
+        for name, label in zip(names, labels, strict=True)
     ]
-    units = "" if several else " units"
     summary = ", ".join(
         f"{count:,} {name}{units} have an effective sample size of {effective:,.0f}"
         for name, count, effective, _ in weighed[:_FEW_ARMS]
@@ -375,8 +372,7 @@ def judge_support(support: Support | None, arms: Arms) -> Iterator[Finding]:
         sentence += f"; without {', '.join(map(named, support.left_out[:5]))}"
     severity: Severity = "bends" if is_problem else "note" if outside or is_off else "ok"
     remedy = _REMEDY_OF_SEVERAL if several else _REMEDY
-    plain = support.to_dict()
-    counts = {key: plain[key] for key in plain if key.startswith("effective")}
+    counts = {key: held for key, held in support.to_dict().items() if key.startswith("effective")}
     yield Finding(
         "overlap", None, severity, sentence, "" if severity == "ok" else remedy,
         {**counts, "largest_imbalance": abs(after)},

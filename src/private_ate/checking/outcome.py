@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -26,7 +26,7 @@ from private_ate.checking.columns import judge_numbers, judge_type
 from private_ate.checking.findings import Finding, Severity, amount, listed, number, quoted, share
 from private_ate.data.encoding import encode_covariates, read_outcome, read_times
 from private_ate.data.tables import Table
-from private_ate.domain import Domain, Interval, Outcome, Survival
+from private_ate.domain import Domain, Interval, Outcome, Survival, Treatment
 from private_ate.engines.local import LocalStudy
 from private_ate.models.propensity import fit_propensity
 
@@ -374,13 +374,15 @@ def _uneven_censoring(
 ) -> Iterator[Finding]:
     """Say which covariate censoring depends on in different ways in the arms."""
     lost = (found.times < outcome.horizon) & ~found.ended
+    # Who was lost takes the place of the treatment.
+    losses = replace(domain.of_outcome(0), treatment=Treatment(domain.treatment.column))
     fits = []
     for arm in range(arms):
         rows = found.arms == arm
         if min((lost & rows).sum(), (~lost & rows).sum()) < _FEW_EVENTS:
             return
         part = np.ascontiguousarray(found.covariates[:, rows])
-        study = LocalStudy(domain.of_outcome(0), part, lost[rows], None)
+        study = LocalStudy(losses, part, lost[rows], None)
         slopes = fit_propensity(study, 1.0 / part.shape[1]).coordinates[1:]
         fits.append(slopes * part.std(axis=1))
     apart = np.ptp(np.stack(fits), axis=0)

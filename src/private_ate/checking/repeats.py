@@ -44,15 +44,15 @@ class _Values:
         chosen = Entries(entries.numbers[rows], texts)
         return cls(chosen.numbers, hash_entries(chosen), chosen.is_missing)
 
-    def joined(self, other: _Values, rows: Integers) -> _Values:
-        """Return some rows of these and others after them."""
+    def joined(self, other: _Values) -> _Values:
+        """Return these and others after them."""
         return _Values(
-            np.concatenate([self.numbers, other.numbers])[rows],
-            np.concatenate([self.hashes, other.hashes])[rows],
-            np.concatenate([self.is_missing, other.is_missing])[rows],
+            np.concatenate([self.numbers, other.numbers]),
+            np.concatenate([self.hashes, other.hashes]),
+            np.concatenate([self.is_missing, other.is_missing]),
         )
 
-    def taken(self, rows: Bits) -> _Values:
+    def taken(self, rows: Bits | Integers) -> _Values:
         """Return some rows."""
         return _Values(self.numbers[rows], self.hashes[rows], self.is_missing[rows])
 
@@ -91,11 +91,8 @@ class RowSample:
         kept = np.sort(np.argsort(joined)[: self.most])
         self.order = joined[kept]
         for name, column in entries.items():
-            chosen = _Values.of(column, fresh)
-            old = self.columns.get(name)
-            if old is None:
-                old = chosen.taken(np.zeros(fresh.size, dtype=np.bool_))
-            self.columns[name] = old.joined(chosen, kept)
+            chosen, old = _Values.of(column, fresh), self.columns.get(name)
+            self.columns[name] = (chosen if old is None else old.joined(chosen)).taken(kept)
 
 
 def judge_copies(
@@ -124,16 +121,9 @@ def _judge_pair(sample: RowSample, name: str, outcome: str) -> Iterator[Finding]
     if outcomes.size < _FEW_SAMPLED:
         return
     correlation = _greatest_correlation(covariate.numbers, outcomes.numbers)
-    how = f"its rank correlation with {quoted(outcome)} is {correlation:.3f}"
-    is_same = abs(correlation) >= _SAME
-    if not is_same:
-        rows = _revealed_rows(covariate, outcomes)
-        is_same = rows is not None
-        if rows is not None:
-            how = f"it determines {quoted(outcome)} in {share(rows, outcomes.size)} of the rows"
-        elif _values_are_classes(covariate, outcomes):
-            is_same, how = True, f"its values are classes of {quoted(outcome)}"
-    if is_same:
+    close = f"its rank correlation with {quoted(outcome)} is {correlation:.3f}"
+    how = close if abs(correlation) >= _SAME else _revealed(covariate, outcomes, quoted(outcome))
+    if how:
         yield Finding(
             TELLS, name, "bends",
             "it determines the outcome; leave it out: at label level it would publish it "
@@ -143,7 +133,7 @@ def _judge_pair(sample: RowSample, name: str, outcome: str) -> Iterator[Finding]
         )  # fmt: skip
     elif abs(correlation) >= _CLOSE:
         yield Finding(
-            "close to the outcome", name, "note", how,
+            "close to the outcome", name, "note", close,
             "was it measured before the treatment? If not, leave it out",
             {"outcome": outcome, "rank_correlation": correlation},
         )  # fmt: skip
@@ -163,6 +153,15 @@ def _greatest_correlation(covariate: Floats, outcomes: Floats) -> float:
     if covariate.min() < 0 < covariate.max():
         pairs.append((np.abs(covariate), outcomes))
     return max((_correlation(_ranks(x), _ranks(y)) for x, y in pairs), key=abs)
+
+
+def _revealed(covariate: _Values, outcomes: _Values, name: str) -> str:
+    """Say how a column determines the outcome of that name; empty if it does not."""
+    rows = _revealed_rows(covariate, outcomes)
+    if rows is not None:
+        return f"it determines {name} in {share(rows, outcomes.size)} of the rows"
+    is_classed = _values_are_classes(covariate, outcomes)
+    return f"its values are classes of {name}" if is_classed else ""
 
 
 def _revealed_rows(covariate: _Values, outcomes: _Values) -> float | None:

@@ -124,18 +124,18 @@ def _means_asked(known: Domain, level: str, means: bool) -> list[str]:
 
 def _refuse_curators_page(known: Domain, by: str | None) -> None:
     """Refuse a curator's page of what it cannot show."""
-    if len(known.outcome.columns) > 1:
-        msg = "the curator's page takes no time to an event; check the data instead"
-        raise ArgumentError(msg)
-    if known.further:
-        msg = "the curator's page shows one outcome; ask for it with one --outcome at a time"
-        raise ArgumentError(msg)
-    if known.weights is not None:
-        msg = "the curator's page compares with matching, which takes no sampling weights"
-        raise ArgumentError(msg)
-    if by is not None:
-        msg = "the curator's page speaks of all units; leave out subgroups, or the page"
-        raise ArgumentError(msg, parameter="by")
+    for is_asked, msg, parameter in (
+        (len(known.outcome.columns) > 1,
+         "the curator's page takes no time to an event; check the data instead", ""),
+        (bool(known.further),
+         "the curator's page shows one outcome; ask for it with one --outcome at a time", ""),
+        (known.weights is not None,
+         "the curator's page compares with matching, which takes no sampling weights", ""),
+        (by is not None,
+         "the curator's page speaks of all units; leave out subgroups, or the page", "by"),
+    ):  # fmt: skip
+        if is_asked:
+            raise ArgumentError(msg, parameter=parameter)
 
 
 def _warn(texts: Iterable[str]) -> None:

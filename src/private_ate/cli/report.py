@@ -72,20 +72,16 @@ def _draw(release: Release, out: Path, contrasts: Literal["all", "reference"], f
     from private_ate.report import plots  # matplotlib is an extra
     from private_ate.report.phrasing import titled_balance  # keeps --help fast
 
-    if figure == "effects":
-        plots.draw_effects(release, out, contrasts)
-    elif figure == "means":
-        plots.draw_means(release, out)
-    elif figure == "curves":
-        plots.draw_curves(release, out)
-    else:
-        balance = titled_balance(release)
-        if not balance:
-            msg = (
-                "this release holds no balance of covariates, which are public at label level only"
-            )
-            raise ArgumentError(msg)
-        plots.draw_balance(balance, out)
+    balance = titled_balance(release)
+    if figure == "balance" and not balance:
+        msg = "this release holds no balance of covariates, which are public at label level only"
+        raise ArgumentError(msg)
+    {
+        "effects": lambda: plots.draw_effects(release, out, contrasts),
+        "means": lambda: plots.draw_means(release, out),
+        "curves": lambda: plots.draw_curves(release, out),
+        "balance": lambda: plots.draw_balance(balance, out),
+    }[figure]()
 
 
 def _written(

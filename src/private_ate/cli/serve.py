@@ -28,10 +28,10 @@ Folder = Annotated[Path, typer.Argument(help="The service's folder.", metavar="F
 @contextmanager
 def _worker_side(folder: Path) -> Iterator[tuple[Config, Store, Service]]:
     """Open a service with the worker's address of its store."""
-    from private_ate.service.processes import open_service, read_config  # keeps --help fast
+    from private_ate.service import processes  # keeps --help fast
 
-    config = read_config(folder).for_worker()
-    with open_service(config) as (store, service):
+    config = processes.read_config(folder).for_worker()
+    with processes.open_service(config) as (store, service):
         yield config, store, service
 
 
@@ -55,15 +55,15 @@ def demo(
     import sys  # keeps --help fast
     import tempfile  # as above
 
-    from private_ate.service.processes import run_demo  # as above
+    from private_ate.service import processes  # keeps --help fast
 
     shows_tokens = sys.stdout.isatty()
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-        run_demo(folder, port, typer.echo, shows_tokens=shows_tokens)
+        processes.run_demo(folder, port, typer.echo, shows_tokens=shows_tokens)
         return
     with tempfile.TemporaryDirectory(prefix="private-ate-") as config:
-        run_demo(Path(config), port, typer.echo, shows_tokens=shows_tokens)
+        processes.run_demo(Path(config), port, typer.echo, shows_tokens=shows_tokens)
 
 
 @app.command()
@@ -79,13 +79,10 @@ def init(
     curator: Annotated[str, typer.Option(help="Name of the first curator.")] = "curator",
 ) -> None:
     """Make a folder with a store, keys and systemd units; print the first curator's token."""
-    from private_ate.service.processes import (
-        create_service,  # keeps --help fast
-        write_units,  # as above
-    )
+    from private_ate.service import processes  # keeps --help fast
 
-    token = create_service(folder, store=store, origin=origin, port=port, curator=curator)
-    units = write_units(folder)
+    token = processes.create_service(folder, store=store, origin=origin, port=port, curator=curator)
+    units = processes.write_units(folder)
     typer.echo(f"The token of {curator!r}, shown once:\n\n  {token}\n")
     typer.echo(f"Put records into {folder / 'data'}, readable by the worker's user alone.")
     typer.echo(f"Units for systemd are in {units}.")
@@ -108,11 +105,11 @@ def add(
 ) -> None:
     """Register a data set on the worker's side: reads the header and counts the rows."""
     from private_ate.domain import Domain  # keeps --help fast
-    from private_ate.service.processes import add_file  # as above
+    from private_ate.service import processes  # keeps --help fast
     from private_ate.service.store.catalogue import write_source  # as above
 
     with _worker_side(folder) as (config, store, _):
-        add_file(
+        processes.add_file(
             config, store, write_source(source, **given), Domain.read(domain), name=name,
             population=population, level=level, epsilon=epsilon, rows_per_person=rows_per_person,
         )  # fmt: skip
@@ -122,12 +119,9 @@ def add(
 @app.command()
 def web(folder: Folder) -> None:
     """Serve pages and the interface for programs; needs no right to the records."""
-    from private_ate.service.processes import (
-        read_config,  # keeps --help fast
-        run_web,  # as above
-    )
+    from private_ate.service import processes  # keeps --help fast
 
-    run_web(read_config(folder))
+    processes.run_web(processes.read_config(folder))
 
 
 @app.command()
@@ -136,12 +130,9 @@ def work(
     name: Annotated[str, typer.Option(help="Name of this worker, if there are several.")] = "",
 ) -> None:
     """Run requests, one process each; no other command reads records."""
-    from private_ate.service.processes import (
-        read_config,  # keeps --help fast
-        run_work,  # as above
-    )
+    from private_ate.service import processes  # keeps --help fast
 
-    run_work(read_config(folder), name)
+    processes.run_work(processes.read_config(folder), name)
 
 
 @app.command()
@@ -152,14 +143,13 @@ def verify(
     ] = None,
 ) -> None:
     """Check both histories, the budgets and every request's state; exits with 2 if not."""
+    from private_ate.service import processes  # keeps --help fast
     from private_ate.service.histories import verify_service  # as above
-    from private_ate.service.processes import open_service, read_config  # keeps --help fast
 
-    config = read_config(folder)
-    with open_service(config.for_worker() if (folder / "worker.toml").is_file() else config) as (
-        store,
-        _,
-    ):
+    config = processes.read_config(folder)
+    if (folder / "worker.toml").is_file():
+        config = config.for_worker()
+    with processes.open_service(config) as (store, _):
         found = verify_service(store, head)
     typer.echo(
         f"verified: {found.entries} entries of the ledger, {found.events} events, "
@@ -222,10 +212,10 @@ def approve(
     curator: Annotated[str, typer.Option(help="Who approves.")],
 ) -> None:
     """Approve a plan that waits, on the worker's side."""
-    from private_ate.service.processes import approve_plan  # keeps --help fast
+    from private_ate.service import processes  # keeps --help fast
 
     with _worker_side(folder) as (_, _, service):
-        state = approve_plan(service, request, plan, curator)
+        state = processes.approve_plan(service, request, plan, curator)
     typer.echo(f"request {request} is {state}")
 
 

@@ -15,7 +15,7 @@ from private_ate.models.propensity import PropensityModel, fit_propensity
 from private_ate.release.public_facts import ArmOverlap, Overlap
 from private_ate.study import Block, Study
 
-__all__ = ["count_overlap", "describe_overlap", "effective_size"]
+__all__ = ["count_overlap", "describe_overlap", "effective_size", "public_study"]
 
 _BINS: Final = 20
 
@@ -36,16 +36,25 @@ def describe_overlap(
     use them there as you would ``diagnose_ate``. Rows with an undeclared treatment, or with text
     where a number was declared, are left out.
     """
-    named = resolve_domain(domain, treatment, outcome)
-    # The outcome is not read, so any bounds do where none are declared.
-    unread = replace(named.outcome, bounds=named.outcome.bounds or Interval(0, 1))
+    study = public_study(data, resolve_domain(domain, treatment, outcome), covariates)
+    return count_overlap(study, fit_propensity(study, 1.0 / study.size))
+
+
+def public_study(
+    data: object, domain: Domain, covariates: Covariates, *, with_gaps: bool = False
+) -> LocalStudy:
+    """Encode public columns; of the outcome at most who lacks one, where that is public.
+
+    As no outcome is read, any bounds do where none are declared.
+    """
+    unread = replace(domain.outcome, bounds=domain.outcome.bounds or Interval(0, 1))
     prepared = prepare_table(
         data, treatment=None, outcome=None, covariates=covariates,
-        domain=replace(named, outcome=unread),
-        level="label", from_data=False,
+        domain=replace(domain, outcome=unread), level="label", from_data=False,
     )  # fmt: skip
-    study = LocalStudy.encode_public(prepared.table, prepared.domain, None, prepared.lenient)
-    return count_overlap(study, fit_propensity(study, 1.0 / study.size))
+    is_read = with_gaps and unread.missing == "public"
+    encode = LocalStudy.encode if is_read else LocalStudy.encode_public
+    return encode(prepared.table, prepared.domain, None, prepared.lenient).public()
 
 
 def count_overlap(study: Study, model: PropensityModel) -> Overlap | ArmOverlap:

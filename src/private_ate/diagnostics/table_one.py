@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from private_ate.arrays import Floats
-from private_ate.data.inputs import Covariates, prepare_table, resolve_domain
+from private_ate.data.inputs import Covariates, resolve_domain
 from private_ate.diagnostics.noiseless import used_weights
-from private_ate.diagnostics.overlap import effective_size
+from private_ate.diagnostics.overlap import effective_size, public_study
 from private_ate.domain import Domain, Interval
 from private_ate.engines.local import LocalStudy
 from private_ate.errors import ArgumentError
@@ -52,13 +50,7 @@ def describe_arms(
     if named.weights is not None:
         msg = "Table 1 is not made of sampling weights"
         raise ArgumentError(msg)
-    unread = replace(named.outcome, bounds=named.outcome.bounds or Interval(0, 1))
-    prepared = prepare_table(
-        data, treatment=None, outcome=None, covariates=covariates,
-        domain=replace(named, outcome=unread), level="label", from_data=False,
-    )  # fmt: skip
-    encode = LocalStudy.encode if unread.missing == "public" else LocalStudy.encode_public
-    study = encode(prepared.table, prepared.domain, None, prepared.lenient).public()
+    study = public_study(data, named, covariates, with_gaps=True)
     return tabulate_arms(study, used_weights(study, release, options))
 
 

@@ -8,7 +8,7 @@ private and never written into a ``Spend``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any, Final, assert_never
@@ -19,7 +19,7 @@ from private_ate.domain.domain import Domain
 from private_ate.effects.estimate import Estimate, outcome_note
 from private_ate.privacy.accounting import discrete_gaussian_variance
 from private_ate.privacy.budget import Guarantee
-from private_ate.privacy.distributions import staircase_variance
+from private_ate.privacy.distributions import linf_variance, staircase_variance
 from private_ate.privacy.levels import Level
 from private_ate.privacy.metrics import Metric, Spend
 from private_ate.privacy.objective import radius_tail
@@ -124,9 +124,7 @@ def list_steps(spends: Iterable[Spend]) -> tuple[Step, ...]:
 
 
 def _step(spend: Spend) -> Step:
-    deviation = _DEVIATIONS.get(spend.mechanism)
     is_private = spend.metric is Metric.SMOOTH
-    drawn = replace(spend, epsilon=spend.epsilon / spend.moves)  # every move has its share of ε
     return Step(
         name=spend.step,
         mechanism=spend.mechanism,
@@ -136,56 +134,32 @@ def _step(spend: Spend) -> Step:
         rho=float(spend.rho),
         part=spend.part,
         sensitivity=None if is_private else spend.sensitivity,
-        scale=None if is_private or deviation is None else deviation(drawn),
+        scale=None if is_private else _deviations(spend),
     )
 
 
-def _laplace(spend: Spend) -> tuple[float, ...]:
-    return tuple(math.sqrt(2) * float(Fraction(size) / spend.epsilon) for size in spend.sensitivity)
-
-
-def _staircase(spend: Spend) -> tuple[float, ...]:
-    unit = math.sqrt(staircase_variance(float(spend.epsilon)))
+def _deviations(spend: Spend) -> tuple[float, ...] | None:
+    """Return the standard deviations of noise; None where a mechanism adds none to numbers."""
+    epsilon = spend.epsilon / spend.moves  # every move has its share of ε
+    match spend.mechanism:
+        case "laplace" | "laplace_disjoint" | "laplace_rows":
+            unit = math.sqrt(linf_variance(1)) / float(epsilon)
+        case "cube" | "cubes":  # every group of numbers is a cube of its own
+            unit = math.sqrt(linf_variance(spend.size // spend.groups)) / float(epsilon)
+        case "staircase" | "staircase_disjoint" | "staircase_by_arm":
+            unit = math.sqrt(staircase_variance(float(epsilon)))
+        case "gaussian":
+            (size,) = spend.sensitivity
+            variance = discrete_gaussian_variance(
+                epsilon, spend.delta, sensitivity=size, dimension=spend.size
+            )
+            return (math.sqrt(float(variance)),)
+        case "gaussian_cells":
+            (squared,) = spend.sensitivity
+            return (math.sqrt(float(Fraction(squared) / (2 * spend.rho))),)
+        case _:
+            return None
     return tuple(unit * float(size) for size in spend.sensitivity)
-
-
-def _cube(spend: Spend) -> tuple[float, ...]:
-    """Uniform on a cube whose reach is gamma distributed with the dimension and one."""
-    spread = math.sqrt((spend.size + 1) * (spend.size + 2) / 3)
-    return tuple(spread * float(Fraction(size) / spend.epsilon) for size in spend.sensitivity)
-
-
-def _cubes(spend: Spend) -> tuple[float, ...]:
-    """Every group of numbers is a cube of its own."""
-    return _cube(replace(spend, size=spend.size // spend.groups))
-
-
-def _gaussian(spend: Spend) -> tuple[float, ...]:
-    (size,) = spend.sensitivity
-    variance = discrete_gaussian_variance(
-        spend.epsilon, spend.delta, sensitivity=size, dimension=spend.size
-    )
-    return (math.sqrt(float(variance)),)
-
-
-def _gaussian_cells(spend: Spend) -> tuple[float, ...]:
-    (squared,) = spend.sensitivity
-    return (math.sqrt(float(Fraction(squared) / (2 * spend.rho))),)
-
-
-# Mechanisms that add noise to numbers; those that choose or flip have no scale.
-_DEVIATIONS: Final[dict[str, Callable[[Spend], tuple[float, ...]]]] = {
-    "laplace": _laplace,
-    "laplace_disjoint": _laplace,
-    "laplace_rows": _laplace,
-    "staircase": _staircase,
-    "staircase_disjoint": _staircase,
-    "staircase_by_arm": _staircase,
-    "cube": _cube,
-    "cubes": _cubes,
-    "gaussian": _gaussian,
-    "gaussian_cells": _gaussian_cells,
-}
 
 
 def tell_rounding(spends: Iterable[Spend]) -> str:

@@ -64,6 +64,7 @@ def _results_page(report: Report, rows: pl.DataFrame, summary: Summary, scale: s
         experiment.opening or _NOT_PRIVATE,
         f"In the paper: {experiment.origin}.",
         _what_was_run(rows, scale),
+        "" if experiment.opening else _left_out(),
     ]
     if experiment.sections is None:
         parts += [f"![{experiment.title}]({path.name}.svg)" for path in report.figures]
@@ -87,16 +88,13 @@ def _results_page(report: Report, rows: pl.DataFrame, summary: Summary, scale: s
 def _what_was_run(rows: pl.DataFrame, scale: str) -> str:
     counts = sorted(set(rows.group_by(*CELL, "isolated").len()["len"])) or [0]
     repetitions = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    lines = [
-        f"{scale} {rows.height} releases, {repetitions} a point; {versions()}.",
-        _left_out(),
-    ]
+    lines = [f"{scale} {rows.height} releases, {repetitions} a point; {versions()}."]
     refused = rows.filter(pl.col("note") != "")
     if refused.height:
         reasons = refused.group_by("method", "note").len().sort("method", "note")
         shown = "; ".join(f"{m}: {note} ({count})" for m, note, count in reasons.iter_rows())
         lines.append(f"{refused.height} releases were refused: {shown}.")
-    return "\n".join(line for line in lines if line)
+    return "\n".join(lines)
 
 
 def _machine() -> str:

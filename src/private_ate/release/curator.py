@@ -64,17 +64,7 @@ class WithoutNoise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ForCurators:
-    """What a curator alone may see, shown as such; its repr shows no value.
-
-    Attributes
-    ----------
-    without_noise : WithoutNoise or None
-        The estimator of the release that was asked about, without its noise.
-    lost : mapping
-        For each column how many entries were missing, clipped or not declared.
-    note : str
-        What stands on everything that shows it: not private.
-    """
+    """What a curator alone may see, shown as such; its repr shows no value."""
 
     without_noise: WithoutNoise | None = field(default=None, repr=False)
     lost: Mapping[str, LostValues] = field(default_factory=dict, repr=False)
@@ -145,20 +135,13 @@ class ArmDiagnostics(_ForCurators):
     sizes, effective : mapping
         Sizes of the arms, and Kish's effective sizes under the limited weights.
     balance : mapping
-        Standardised mean differences of each feature before and after weighting, the greatest
-        over all pairs of arms.
+        As in :class:`Diagnostics`, the greatest over all pairs of arms.
     arm_balance : mapping
         The standardised mean of each feature in each arm, less that of all units.
-    weights : mapping
-        Smallest, median, 90 %, 99 % and largest weight of each arm.
     overlap : ArmOverlap
         Every arm's propensity scores, by arm.
-    without_noise : WithoutNoise or None
-        The estimator of the release that was asked about, without its noise.
-    lost : mapping
-        For each column how many entries were missing, clipped or not declared.
-    note : str
-        What stands on everything that shows it: not private.
+    weights, without_noise, lost, note
+        As in :class:`Diagnostics`.
     """
 
     exact_means: Mapping[str, float] = field(repr=False)

@@ -6,18 +6,75 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
-from private_ate.release.public_facts import ArmOverlap, Overlap
+from private_ate.effects import risk_ratio, risk_ratio_interval
+from private_ate.release.public_facts import ArmOverlap, Overlap, PublicFacts, TableOne
 from private_ate.report.drawings import draw_boxes, draw_histogram, draw_track, short_name
+from private_ate.report.effects_table import arm_cells
 from private_ate.report.markup import Cell, Markup, element, figure, folded, table, words_apart
-from private_ate.report.phrasing import number_text
+from private_ate.report.phrasing import number_text, percent, span_text, titled_balance
 
 if TYPE_CHECKING:
     from private_ate.release.metadata import Pair
-    from private_ate.release.public_facts import CovariateRow, Moments, TableOne
+    from private_ate.release.public_facts import CovariateRow, Moments
+    from private_ate.release.release import Release
 
+_MOST_COVARIATES = 16  # rows of Table 1 that leave a printed report at two pages
 _MOST_PAIRS = 15  # tables of balance that are shown without being asked for
 _MOST_ARMS = 4  # whose means fit side by side
 _QUANTILES: Final = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+def arms_part(release: Release, facts: PublicFacts, level: str) -> list[Markup]:
+    """Return how the arms compare: sizes, covariates and scores, as far as they are public."""
+    known = release.facts
+    parts = _several_arms(release) if release.arms else []
+    pairwise = balance_parts(known.balance, known.arm_balance) if release.arms else []
+    if facts.table is not None:
+        parts.append(_table_of_arms(facts.table))
+        parts += [folded("Balance, pair by pair", *pairwise)] if pairwise else []
+    elif release.arms:
+        parts += pairwise
+    elif known.balance:
+        parts.append(balance_table(titled_balance(release)))
+    if facts.overlap is not None:
+        drawn = overlap_figure(facts.overlap)
+        parts.append(folded("How the arms' propensity scores overlap", drawn))
+    return [element(level, "The arms"), *parts] if parts else []
+
+
+def _several_arms(release: Release) -> list[Markup]:
+    """Return sizes, means and, of a binary outcome, risk ratios."""
+    cells, effective = arm_cells(release), release.facts.several_effective
+    rows: list[list[Cell]] = []
+    for (label, *numbers, mark), arm in zip(cells.rows, release.arms, strict=True):
+        units = effective.get(arm.label)
+        weighed = "" if units is None else f"worth {units:,.0f} of equal weight"
+        note = ", ".join(text for text in (mark, weighed) if text)
+        rows.append([[label, note] if note else label, *numbers])
+    columns = [(name, "number" * is_number)
+               for name, is_number in zip(cells.head, cells.numbers, strict=True)][:-1]  # fmt: skip
+    parts = [table("The arms.", columns, rows)]
+    if release.facts.is_binary and all(arm.mean is not None for arm in release.arms):
+        reference, *others = (arm.label for arm in release.arms)
+        ratios = ", ".join(f"{arm} {_ratio(release, arm, reference)}" for arm in others)
+        parts.append(element("p", f"Risk ratios against {reference}: {ratios}."))
+    return parts
+
+
+def _ratio(release: Release, arm: str, against: str) -> str:
+    text = f"{risk_ratio(release, arm=arm, against=against):.3g}"
+    ends = risk_ratio_interval(release, arm=arm, against=against)
+    return text if ends is None else f"{text} ({percent(release)} interval {span_text(*ends)})"
+
+
+def _table_of_arms(found: TableOne) -> Markup:
+    """Return Table 1, open for as many covariates as fit on two printed pages."""
+    shown = table_one_part(found)
+    if len(found.rows) <= _MOST_COVARIATES:
+        return shown
+    count = sum(row.verdict != "balanced" for row in found.rows)
+    title = f"Table 1: {len(found.rows)} covariates by arm, {count} of them not balanced"
+    return folded(title, shown)
 
 
 def table_one_part(found: TableOne, whose: str = "") -> Markup:

@@ -9,14 +9,9 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from private_ate.effects import monotone_means, risk_ratio, risk_ratio_interval
-from private_ate.release.public_facts import PublicFacts, TableOne
-from private_ate.report.arm_comparison import (
-    balance_parts,
-    balance_table,
-    overlap_figure,
-    table_one_part,
-)
+from private_ate.effects import monotone_means
+from private_ate.release.public_facts import PublicFacts
+from private_ate.report.arm_comparison import arms_part
 from private_ate.report.drawings import (
     DEEP,
     SOFT,
@@ -31,7 +26,6 @@ from private_ate.report.drawings import (
 from private_ate.report.effects_table import (
     Cells,
     Scope,
-    arm_cells,
     arms_in_order,
     by_outcome,
     contrast_cells,
@@ -71,8 +65,8 @@ from private_ate.report.phrasing import (
     estimand_name,
     formal_promise,
     headline,
+    intervals_of,
     listed,
-    noise_error,
     noun,
     number_text,
     outcome_names,
@@ -81,17 +75,15 @@ from private_ate.report.phrasing import (
     plain_promise,
     publishable_sentence,
     python_call,
-    titled_balance,
     uncertainty,
 )
 from private_ate.report.survival import survival_part
-from private_ate.report.text import page_rows, span_text, summary_rows
+from private_ate.report.text import page_rows, summary_rows
 
 if TYPE_CHECKING:
     from private_ate.release.metadata import Effect
     from private_ate.release.release import Release
 
-_MOST_COVARIATES = 16  # rows of Table 1 that leave a printed report at two pages
 _MOST_PAIRS = 15  # other pairs that are drawn without being asked for
 
 
@@ -176,7 +168,7 @@ def _sections(
     facts_below = page_rows(release, analyst=facts.analyst, spent_before=facts.spent_before)
     return [
         *parts, pairs_table("", facts_below, "facts"), *_promise(release, level),
-        *_arms(release, facts, level), *_citation(release, level), *_budget(release, level),
+        *arms_part(release, facts, level), *_citation(release, level), *_budget(release, level),
         *_repeat(release, facts, level),
     ]  # fmt: skip
 
@@ -200,17 +192,12 @@ def _effect(release: Release) -> list[Markup]:
     shown = [] if unit is None else [element("span", f" {unit}", class_="unit")]
     parts = [element("p", written, *shown, class_="effect"), *_assumption(release)]
     lines, texts = [], []
-    for pair, error, of_what, bar, covers in (
-        (release.interval, uncertainty(release), f"the {noun(release)}", (4.0, DEEP),
-         release.facts.interval_covers),
-        (release.noise_interval, noise_error(release), "the noise alone", (2.0, WARM),
-         release.facts.noise_interval_covers),
-    ):  # fmt: skip
-        if pair is not None:
-            name = f"{percent(release)} interval for {of_what}"
-            width, color = bar
-            lines.append(Line(name, release.ate, [Bar(pair, width, 6, color)], color))
-            texts.append((name, pair_text(pair, error), covers))
+    for of_noise, pair, error, covers in intervals_of(release):
+        of_what = "the noise alone" if of_noise else f"the {noun(release)}"
+        width, color = (2.0, WARM) if of_noise else (4.0, DEEP)
+        name = f"{percent(release)} interval for {of_what}"
+        lines.append(Line(name, release.ate, [Bar(pair, width, 6, color)], color))
+        texts.append((name, pair_text(pair, error), covers))
     if not lines:
         return parts
     describe = "; ".join(
@@ -386,59 +373,6 @@ def _promise(release: Release, level: str) -> list[Markup]:
             *(unprotected if release.not_protected else []),
         ),
     ]
-
-
-def _arms(release: Release, facts: PublicFacts, level: str) -> list[Markup]:
-    """Return how the arms compare: sizes, covariates and scores, as far as they are public."""
-    known = release.facts
-    parts = _several_arms(release) if release.arms else []
-    pairwise = balance_parts(known.balance, known.arm_balance) if release.arms else []
-    if facts.table is not None:
-        parts.append(_table_of_arms(facts.table))
-        parts += [folded("Balance, pair by pair", *pairwise)] if pairwise else []
-    elif release.arms:
-        parts += pairwise
-    elif known.balance:
-        parts.append(balance_table(titled_balance(release)))
-    if facts.overlap is not None:
-        drawn = overlap_figure(facts.overlap)
-        parts.append(folded("How the arms' propensity scores overlap", drawn))
-    return [element(level, "The arms"), *parts] if parts else []
-
-
-def _several_arms(release: Release) -> list[Markup]:
-    """Return sizes, means and, of a binary outcome, risk ratios."""
-    cells, effective = arm_cells(release), release.facts.several_effective
-    rows: list[list[Cell]] = []
-    for (label, *numbers, mark), arm in zip(cells.rows, release.arms, strict=True):
-        units = effective.get(arm.label)
-        weighed = "" if units is None else f"worth {units:,.0f} of equal weight"
-        note = ", ".join(text for text in (mark, weighed) if text)
-        rows.append([[label, note] if note else label, *numbers])
-    columns = [(name, "number" * is_number)
-               for name, is_number in zip(cells.head, cells.numbers, strict=True)][:-1]  # fmt: skip
-    parts = [table("The arms.", columns, rows)]
-    if release.facts.is_binary and all(arm.mean is not None for arm in release.arms):
-        reference, *others = (arm.label for arm in release.arms)
-        ratios = ", ".join(f"{arm} {_ratio(release, arm, reference)}" for arm in others)
-        parts.append(element("p", f"Risk ratios against {reference}: {ratios}."))
-    return parts
-
-
-def _ratio(release: Release, arm: str, against: str) -> str:
-    text = f"{risk_ratio(release, arm=arm, against=against):.3g}"
-    ends = risk_ratio_interval(release, arm=arm, against=against)
-    return text if ends is None else f"{text} ({percent(release)} interval {span_text(*ends)})"
-
-
-def _table_of_arms(found: TableOne) -> Markup:
-    """Return Table 1, open for as many covariates as fit on two printed pages."""
-    shown = table_one_part(found)
-    if len(found.rows) <= _MOST_COVARIATES:
-        return shown
-    count = sum(row.verdict != "balanced" for row in found.rows)
-    title = f"Table 1: {len(found.rows)} covariates by arm, {count} of them not balanced"
-    return folded(title, shown)
 
 
 def _citation(release: Release, level: str) -> list[Markup]:

@@ -57,6 +57,11 @@ def pair_text(pair: tuple[float, float], error: float) -> str:
     return f"{number_text(pair[0], error)} to {number_text(pair[1], error)}"
 
 
+def span_text(low: float, high: float) -> str:
+    """Write an interval of ratios, which may be open above."""
+    return f"from {low:.3g} {'upwards' if math.isinf(high) else f'to {high:.3g}'}"
+
+
 def estimand_name(release: Release) -> str:
     """Return the estimand in full; a comparison that may be confounded is not called an effect."""
     facts = release.facts
@@ -247,8 +252,9 @@ def publishable_sentence(release: Release) -> str:
         )
         numbers = f"were, against {reference}, {found}"
     else:
-        pairs = release.interval, release.noise_interval
-        numbers = f"was {_with_interval(release, release.ate, *pairs)}"
+        numbers = (
+            f"was {_with_interval(release, release.ate, release.interval, release.noise_interval)}"
+        )
     caveats = [assumption(release), *release.warnings]
     text = (
         f"The {estimand_name(release)}{comma}{on} {numbers}, {promise_text(release)}, "
@@ -309,6 +315,20 @@ def uncertainty(release: Release) -> float:
     Where no interval was paid for it is that of the noise alone.
     """
     return standard_error(release) or noise_error(release)
+
+
+def intervals_of(release: Release) -> list[tuple[bool, Pair, float, str | None]]:
+    """Return the intervals of the headline: that of the effect and that of the noise alone.
+
+    For each: whether it is the noise's, its ends, the error by whose digits they are written, and
+    what it covers.
+    """
+    facts = release.facts
+    known = (
+        (False, release.interval, uncertainty(release), facts.interval_covers),
+        (True, release.noise_interval, noise_error(release), facts.noise_interval_covers),
+    )
+    return [(of_noise, pair, error, covers) for of_noise, pair, error, covers in known if pair]
 
 
 def noise_error(release: Release) -> float:

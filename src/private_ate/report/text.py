@@ -30,10 +30,11 @@ from private_ate.report.phrasing import (
     covered,
     factor_text,
     headline,
-    noise_error,
+    intervals_of,
     number_text,
     percent,
     sampling_words,
+    span_text,
     uncertainty,
     unit_of,
 )
@@ -221,15 +222,11 @@ def _number_rows(release: Release) -> Rows:
     if error is not None:
         known = number_text(error, error)
         yield "standard error", f"{known} (half the interval over its normal quantile)"
-    for kind, pair, scale, covers in (
-        ("interval", release.interval, digits, facts.interval_covers),
-        ("noise interval", release.noise_interval, noise_error(release),
-         facts.noise_interval_covers),
-    ):  # fmt: skip
-        if pair is not None:
-            yield f"{percent(release)} {kind}", in_brackets(pair, scale)
-            if covers is not None:
-                yield "  covers", covers
+    for of_noise, pair, scale, covers in intervals_of(release):
+        kind = "noise interval" if of_noise else "interval"
+        yield f"{percent(release)} {kind}", in_brackets(pair, scale)
+        if covers is not None:
+            yield "  covers", covers
 
 
 def _several_rows(release: Release) -> Rows:
@@ -330,11 +327,6 @@ def _ratio(release: Release, ratio: float | None, interval: tuple[float, float] 
     if interval is None:
         return f"{ratio:.3g}; no interval, as a risk is within its error of 0 or 1"
     return f"{ratio:.3g}, {percent(release)} interval {span_text(*interval)}"
-
-
-def span_text(low: float, high: float) -> str:
-    """Write an interval of ratios, which may be open above."""
-    return f"from {low:.3g} {'upwards' if math.isinf(high) else f'to {high:.3g}'}"
 
 
 def needed_text(found: NumberNeeded, share: str) -> str:

@@ -18,8 +18,8 @@ from private_ate.cli.app import app
 from private_ate.errors import ArgumentError, LedgerError
 from private_ate.ledger.ledger import Ledger
 from private_ate.methods.blocks.compare import Forms
-from private_ate.methods.blocks.counts import Counts
 from private_ate.methods.blocks.plan import Ask, plain_shares
+from private_ate.methods.blocks.run import Counts
 from private_ate.methods.probability import Probability
 
 COVARIATES = {"x": Interval(-3, 3), "p": Interval(0.2, 0.8)}

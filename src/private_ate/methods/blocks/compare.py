@@ -8,23 +8,23 @@ release a mean each. Every subgroup has numbers of its own, and a row enters tho
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from private_ate.arrays import Floats, Integers
 from private_ate.effects.estimate import Quantity
-from private_ate.methods.blocks.counts import Counts
 from private_ate.methods.blocks.plan import PlainShares
-from private_ate.methods.blocks.run import Run
+from private_ate.methods.blocks.run import Counts, Run
 from private_ate.methods.probability import Probability
 from private_ate.privacy.distributions import NoiseDistribution, SharedNoise
 from private_ate.privacy.quantization import OUTCOME_STEPS, noise_bits
-from private_ate.study import Block
+from private_ate.study import Block, Study
 
 _SCORE_BITS: Final = 24  # the grid of scores lies so far below their bound
 _LEAST_WITHIN: Final = 0.25  # of a mean square is taken to lie within arms, whatever noise says
@@ -70,15 +70,33 @@ class Forms:
         high = np.maximum(*ends).max(axis=2) - taken
         return np.minimum(low, 0.0), np.maximum(high, 0.0)
 
-    def rows(self, group: int, block: Block, centre: float) -> Floats:
-        """Return what rows add to the forms of a subgroup, shape (forms, rows)."""
-        found: Floats
+    def steps(self, centre: float) -> tuple[float, Integers]:
+        """Return a grid, and how many of its steps one row moves each form at most.
+
+        A lone form is moved from one end to the other; one of several is left, or entered.
+        """
+        low, high = self.reach(centre)
+        each = np.maximum(high, -low)
+        grid = float(each.max() * 2.0**-_SCORE_BITS)
+        if self.count == 1:
+            each = high - low
+        return grid, np.ceil(each / grid).astype(np.int64) + 1 + (self.count == 1)
+
+    def noise(self, epsilon: Fraction, moves: int, outcomes: int = 1) -> NoiseDistribution:
+        """Return the noise of a form that one row moves by one; ``moves`` as in the release."""
+        if outcomes > 1:
+            return SharedNoise("laplace", moves, epsilon, outcomes)
+        if self.count == 1:
+            return NoiseDistribution("staircase", moves, epsilon)
+        return NoiseDistribution("staircase", 1.0, epsilon / moves)
+
+    def rows(self, block: Block, centre: float) -> Floats:
+        """Return what rows add to the forms, shape (subgroups, forms, rows)."""
         if self.probability is None:
             away = (_outcomes(block) - centre) * block.shares
-            found = self.weights[group][:, block.arm] * away
-        else:
-            added = (self.scores(block, centre) - self.anchor) * block.shares
-            found = (added / self.counts.members[0])[None]
+            return self.weights[:, :, block.arm] * away
+        added = (self.scores(block, centre) - self.anchor) * block.shares
+        found: Floats = (added / self.counts.members[0])[None, None]
         return found
 
     def scores(self, block: Block, centre: float) -> Floats:
@@ -117,14 +135,16 @@ def compare_arms_as_they_are(
     """
     epsilon, forms = run.request.epsilon, Forms.of(counts, run.trial)
     members = float(counts.members[-1] if run.subgroups.overall else counts.members.sum())
+    step, of_rows = "mean outcome", _outcomes
+    if run.trial is not None:
+        step, of_rows = "arm sums", _outcomes_by_arm
+    paid = epsilon * shares.means
+    sums = _release_sums(run, step, [of_rows] * len(run.views), OUTCOME_STEPS, paid)
     if run.trial is None:
-        sums = _release_sums(
-            run, "mean outcome", lambda block, _: _outcomes(block), OUTCOME_STEPS,
-            epsilon * shares.means,
-        )  # fmt: skip
         centres = [_within_centres(one / members) for one in sums]
     else:
-        centre, guess = _release_arm_means(run, counts, epsilon * shares.means)
+        scale = run.changes / float(paid)
+        centre, guess = _trial_centre(np.array(sums), counts.rows[0], scale)
         low, high = (members * float(end[0, 0]) for end in forms.reach(centre))
         forms, centres = replace(forms, anchor=min(max(guess, low), high)), [centre]
     found = _release_forms(run, forms, centres, epsilon * shares.effect)
@@ -133,12 +153,13 @@ def compare_arms_as_they_are(
     # Each outcome's mean squared distance from its centre, or of a trial's scores from the effect.
     paid, largest = epsilon * shares.interval, [forms.largest_square(one) for one in centres]
 
-    def squared(block: Block, place: int) -> Floats:
+    def squared(place: int, block: Block) -> Floats:
         middle = 0.0 if run.trial is None else found[0][0][0].value
         away = forms.scores(block, centres[place]) - middle
         return np.minimum(away**2 / largest[place], 1.0)
 
-    sums = _release_sums(run, "variance", squared, 1 << noise_bits(run.changes, paid), paid)
+    squares = [partial(squared, place) for place in range(len(centres))]
+    sums = _release_sums(run, "variance", squares, 1 << noise_bits(run.changes, paid), paid)
     scale = len(run.views) * run.changes / (members * float(paid))
     return [
         _with_variances(own, forms, bound * lifted_square(one / members, scale), run.changes)
@@ -182,47 +203,40 @@ def lifted_square(share: float, scale: float) -> float:
 
 
 def _release_sums(
-    run: Run, step: str, values: Callable[[Block, int], Floats], grid: int, epsilon: Fraction
+    run: Run,
+    step: str,
+    values: Sequence[Callable[[Block], Floats]],
+    grid: int,
+    epsilon: Fraction,
 ) -> list[float]:
     """Release for each outcome the sum of a number of each row, times the row's share.
 
     Numbers lie in an interval of length one that holds zero, and are rounded to steps of
     ``1/grid``. Neighbours: ``changes`` rows replaced. Sensitivity: ``changes`` in every outcome
-    (L∞). Cost: ε.
+    (L∞). Of a trial's arms a row adds at most a half to one of two sums: ``changes`` in both
+    together (L1). Cost: ε.
     """
-    totals, title = [], {"mean outcome": "arms"}.get(step, step)
-    for place, view in enumerate(run.views):
 
-        def kernel(block: Block, place: int = place) -> int:
-            steps = np.rint(values(block, place) * block.shares * grid)
-            return int(steps.astype(np.int64).sum())
+    def in_steps(one: Callable[[Block], Floats], block: Block) -> Floats:
+        return one(block) * block.shares * grid
 
-        totals.append(view.fold(kernel, title=title))
-    draw = run.noise.laplace if len(totals) == 1 else run.noise.cube
+    title = "variance" if step == "variance" else "arms"
+    totals: list[int] = []
+    for view, one in zip(run.views, values, strict=True):
+        totals += _sums(view, partial(in_steps, one), title)
+    draw = run.noise.laplace if len(run.views) == 1 else run.noise.cube
     noisy = draw(step, totals, sensitivity=run.changes * grid, epsilon=epsilon)
     return [one / (2 * grid) for one in noisy]
 
 
-def _release_arm_means(run: Run, counts: Counts, epsilon: Fraction) -> tuple[float, float]:
-    """Release the outcome sums of a trial's arms; return a centre and a guess of the effect.
+def _trial_centre(sums: Floats, rows: Floats, scale: float) -> tuple[float, float]:
+    """Return where a trial's scores vary least, and a guess of the effect; post-processing.
 
-    Scores vary least around ``(1 − p)·E y(1) + p·E y(0)``. Neighbours: ``changes`` rows replaced; a
-    row adds at most half the outcomes' range to one of the two sums, so L1 sensitivity is
-    ``changes`` times that range. Cost: ε.
+    That is ``(1 − p)·E y(1) + p·E y(0)``. ``rows`` are those of both arms, and ``scale`` is that of
+    the sums' noise.
     """
-
-    def kernel(block: Block) -> Integers:
-        steps = np.rint((_outcomes(block) * OUTCOME_STEPS) * block.shares).astype(np.int64)
-        treated = (steps * block.arm).sum()
-        return np.array([steps.sum() - treated, treated])
-
-    exact = run.study.fold(kernel, title="arms").tolist()
-    noisy = run.noise.laplace(
-        "arm sums", exact, sensitivity=run.changes * OUTCOME_STEPS, epsilon=epsilon
-    )
-    sums, rows = np.array(noisy) / (2 * OUTCOME_STEPS), counts.rows[0]
     control, treated = sums / rows
-    variance = 2 * (run.changes / float(epsilon)) ** 2 * float(np.square(1 / rows).sum())
+    variance = 2 * scale**2 * float(np.square(1 / rows).sum())
     effect = float(treated - control) * _EFFECT_SPREAD**2 / (_EFFECT_SPREAD**2 + variance)
     mean = _within_centres(float(sums.sum() / rows.sum()))
     return _within_centres(mean + float((rows[0] - rows[1]) / rows.sum()) * effect), effect
@@ -242,60 +256,67 @@ def _release_forms(
     enter some, ``moves`` moves of one form each, by at most what a row can add. Cost: ε, by Lemma
     S of docs/proofs/several-arms.md for one outcome, and by group shares for several.
     """
-    noise, changes, is_single = run.noise, run.changes, forms.count == 1
+    noise, changes, outcomes = run.noise, run.changes, len(run.views)
     grids, bounds, totals = [], [], []
     for place, centre in enumerate(centres):
-        low, high = forms.reach(centre)
-        grid = float(np.maximum(high, -low).max() * 2.0**-_SCORE_BITS)
-        single = math.ceil(float(high[0, 0] - low[0, 0]) / grid) + 2
-        each = np.ceil(np.maximum(high, -low) / grid).astype(np.int64) + 1
+        grid, sizes = forms.steps(centre)
         grids.append(grid)
-        bounds.append([single] if is_single else each.ravel().tolist())
-        totals.append(_sum_forms(run, place, forms, centre, grid).ravel().tolist())
+        bounds.append([int(size) for size in sizes.ravel()])
+        totals.append(_sum_forms(run, place, forms, centre, grid))
     moves = changes if forms.count == 1 else 2 * changes * (1 + run.subgroups.overall)
-    unit: NoiseDistribution
-    if len(run.views) > 1:
+    if outcomes > 1:
         noisy = noise.cubes(
             "effect", list(zip(*totals, strict=True)),
             sensitivities=[[moves * one for one in row] for row in zip(*bounds, strict=True)],
             epsilon=epsilon,
         )  # fmt: skip
         drawn = [list(row) for row in zip(*noisy, strict=True)]
-        unit = SharedNoise("laplace", moves, epsilon, len(run.views))
-    elif is_single:
+    elif forms.count == 1:
         sensitivity = moves * bounds[0][0]
-        one = noise.staircase("effect", totals[0][0], sensitivity=sensitivity, epsilon=epsilon)
-        drawn, unit = [[one]], NoiseDistribution("staircase", moves, epsilon)
+        drawn = [
+            [noise.staircase("effect", totals[0][0], sensitivity=sensitivity, epsilon=epsilon)]
+        ]
     else:
         drawn = [
             noise.staircase_by_arm(
                 "effect", totals[0], sensitivities=bounds[0], moves=moves, epsilon=epsilon
             )
         ]
-        unit = NoiseDistribution("staircase", 1.0, epsilon / moves)
+    unit = forms.noise(epsilon, moves, outcomes)
     found, per = [], forms.weights.shape[1]
-    for row, sizes, grid in zip(drawn, bounds, grids, strict=True):
+    for row, bound, step in zip(drawn, bounds, grids, strict=True):
         flat = [
-            Quantity(one * grid / 2 + forms.anchor, (unit.scaled(size * grid),))
-            for one, size in zip(row, sizes, strict=True)
+            Quantity(one * step / 2 + forms.anchor, (unit.scaled(size * step),))
+            for one, size in zip(row, bound, strict=True)
         ]
         found.append([flat[first : first + per] for first in range(0, len(flat), per)])
     return found
 
 
-def _sum_forms(run: Run, place: int, forms: Forms, centre: float, grid: float) -> Integers:
-    """Add up the forms of one outcome on a grid, row by row, shape (subgroups, forms)."""
+def _sum_forms(run: Run, place: int, forms: Forms, centre: float, grid: float) -> list[int]:
+    """Add up the forms of one outcome on a grid, by subgroup."""
     low, high = (end[:, :, None] for end in forms.reach(centre))
 
-    def kernel(block: Block) -> Integers:
-        found = []
-        for group, own in enumerate(run.subgroups.members(block.covariates)):
-            rows = np.clip(forms.rows(group, block, centre), low[group], high[group])
-            # Rows of other subgroups add zero: an array as long as a subgroup would show its size.
-            found.append(np.rint(rows * own / grid).astype(np.int64).sum(axis=1))
-        return np.array(found)
+    def of_rows(block: Block) -> Floats:
+        # Rows of other subgroups add zero: an array as long as a subgroup would show its size.
+        own = run.subgroups.members(block.covariates)[:, None]
+        rows = np.clip(forms.rows(block, centre), low, high) * own
+        found: Floats = rows.reshape(-1, block.arm.size) / grid
+        return found
 
-    return run.views[place].fold(kernel, title="effect")
+    return _sums(run.views[place], of_rows, "effect")
+
+
+def _sums(view: Study, of_rows: Callable[[Block], Floats], title: str) -> list[int]:
+    """Add up numbers of all rows, shape (k, b) or (b,), each rounded to an integer."""
+
+    def kernel(block: Block) -> npt.NDArray[np.object_]:
+        steps = np.rint(np.atleast_2d(of_rows(block))).astype(np.int64)
+        # Python's integers: sums over all rows may need more than 64 bits.
+        return np.array(steps.sum(axis=1).tolist(), dtype=np.object_)
+
+    found: list[int] = view.fold(kernel, title=title).tolist()
+    return found
 
 
 def _outcomes(block: Block) -> Floats:
@@ -305,3 +326,9 @@ def _outcomes(block: Block) -> Floats:
         raise TypeError(msg)
     scaled: Floats = block.outcome / OUTCOME_STEPS - 0.5
     return scaled
+
+
+def _outcomes_by_arm(block: Block) -> Floats:
+    """Return outcomes in the row of their arm, and zeros in that of the other, shape (2, b)."""
+    found: Floats = (np.arange(2)[:, None] == block.arm) * _outcomes(block)
+    return found

@@ -139,8 +139,9 @@ def block_kernel(
     def _handed_over(groups: Groups, place: int) -> list[int]:
         vote, numbers = False, []
         for own in subgroups.members(groups.covariates[place]):
-            said = _said(groups, place, groups.takes_part[place] & own, inside, seed)
-            if said is None:
+            try:
+                said = _said(groups, place, groups.takes_part[place] & own, inside, seed)
+            except Exception:  # noqa: BLE001  # nothing may leave a block but its public answer
                 numbers += [0.0, spread, 0.0, 0.0] * (inside.arms - 1)
                 continue
             vote |= said.apart
@@ -153,23 +154,19 @@ def block_kernel(
     return kernel
 
 
-def _said(groups: Groups, place: int, rows: Bits, inside: Inside, seed: int) -> Said | None:
-    """Let one block say its effects; None where it cannot, whatever the reason is."""
+def _said(groups: Groups, place: int, rows: Bits, inside: Inside, seed: int) -> Said:
+    """Let some rows of one block say their effects; weights add up to the number of rows."""
     chosen = np.flatnonzero(rows)
     weights = groups.weights[place][chosen]
     chosen, weights = chosen[weights > 0], weights[weights > 0]
-    weights = weights * (chosen.size / max(float(weights.sum()), 1e-300))
-    try:
-        return block_effects(
-            np.ascontiguousarray(groups.covariates[place][chosen]),
-            groups.arm[place][chosen],
-            groups.outcome[place][chosen] / OUTCOME_STEPS - 0.5,
-            weights,
-            inside,
-            seed,
-        )
-    except Exception:  # noqa: BLE001  # nothing may leave a block but its public answer
-        return None
+    return block_effects(
+        np.ascontiguousarray(groups.covariates[place][chosen]),
+        groups.arm[place][chosen],
+        groups.outcome[place][chosen] / OUTCOME_STEPS - 0.5,
+        weights * (chosen.size / max(float(weights.sum()), 1e-300)),
+        inside,
+        seed,
+    )
 
 
 @np.errstate(all="ignore")

@@ -9,10 +9,9 @@ if not, the arms are compared as they are. Privacy: docs/proofs/blocks.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
-from typing import Final, TypeVar
+from typing import Final
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from private_ate.arrays import Integers
 from private_ate.effects.estimate import Estimate
 from private_ate.methods.blocks.centres import centre_quantity, joint_rule
 from private_ate.methods.blocks.compare import compare_arms_as_they_are
-from private_ate.methods.blocks.counts import Counts, release_counts
 from private_ate.methods.blocks.inside import block_kernel
 from private_ate.methods.blocks.notes import adjusted_words, unadjusted_words
 from private_ate.methods.blocks.partition import draw_keys, draw_shuffles
@@ -30,14 +28,12 @@ from private_ate.methods.blocks.plan import (
     plain_shares,
     plan_blocks,
 )
-from private_ate.methods.blocks.run import Run
+from private_ate.methods.blocks.run import Counts, Run, release_counts
 from private_ate.methods.blocks.table import Released, estimate_of
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import OUTCOME_STEPS
 from private_ate.request import Request
 from private_ate.study import MatchingStudy
-
-T = TypeVar("T")
 
 _SEEDS: Final = 8  # forests and shuffles of one block, each with a seed of its own
 
@@ -105,18 +101,17 @@ def _release_blocks(run: Run, plan: BlocksPlan, counted: Counts, keys: bytes) ->
         )
         for centre, spread, flag in zip(drawn.centres, spreads, drawn.flags, strict=True)
     ]  # fmt: skip
-    groups = _in_runs(quantities, ask.arms - 1)
+    arms, groups = ask.arms - 1, ask.subgroups
+    nested = [
+        [quantities[at : at + arms] for at in range(first, first + groups * arms, arms)]
+        for first in range(0, ask.coordinates, groups * arms)
+    ]
     flagged = [name for name, flag in zip(_coordinate_names(run), drawn.flags, strict=True) if flag]
     words = adjusted_words(
         plan, request, domain, flagged=flagged, shares=counted.shares.min(axis=0).tolist(),
         spread=spreads[0], apart=drawn.vote,
     )  # fmt: skip
-    nested = _in_runs(groups, ask.subgroups)
     return Released(run, nested, counted, words, plan, drawn, spreads[0])
-
-
-def _in_runs(values: Sequence[T], size: int) -> list[list[T]]:
-    return [list(values[first : first + size]) for first in range(0, len(values), size)]
 
 
 def _coordinate_names(run: Run) -> list[str]:

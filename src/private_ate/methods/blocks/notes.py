@@ -81,7 +81,7 @@ class Words:
     warnings: tuple[str, ...] = ()
 
 
-def adjusted_words(  # what is public, and what was released
+def adjusted_words(
     plan: BlocksPlan,
     request: Request,
     domain: Domain,

@@ -16,9 +16,6 @@ import numpy as np
 from private_ate.arrays import Integers, Words
 from private_ate.privacy.noise import Noise
 
-__all__ = ["Shuffle", "draw_keys", "draw_shuffles"]
-
-
 _ROUNDS: Final = 6
 _KEY_BYTES: Final = 8
 

@@ -18,7 +18,6 @@ from private_ate.effects.quantities import Prediction
 from private_ate.methods.assumptions import Assumptions, Predict
 from private_ate.methods.blocks.centres import centre_quantity, joint_rule
 from private_ate.methods.blocks.compare import Forms, lifted_square
-from private_ate.methods.blocks.counts import Counts
 from private_ate.methods.blocks.plan import (
     Ask,
     BlocksOptions,
@@ -26,11 +25,9 @@ from private_ate.methods.blocks.plan import (
     plain_shares,
     plan_blocks,
 )
+from private_ate.methods.blocks.run import Counts
 from private_ate.methods.blocks.table import scaled_quantity
-from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.request import Request, options_for
-
-__all__ = ["predictor"]
 
 _LEARNT: Final = 0.9  # of what covariates explain is found inside blocks
 
@@ -101,7 +98,6 @@ def _compared(
     changes, guess, trial = request.rows_per_person, assumed.guess, forms.probability
     with_interval = request.confidence is not None
     shares = plain_shares(ask, with_interval=with_interval)
-    low, high = (one[0] for one in forms.reach(guess.middle))
     square = guess.deviation**2
     if trial is not None:
         square /= trial.typical * (1 - trial.typical)
@@ -109,16 +105,10 @@ def _compared(
     if with_interval:
         scale = changes / (float(forms.counts.members[0]) * float(epsilon * shares.interval))
         lifted = lifted_square(square / largest, scale) * largest
-    used = epsilon * shares.effect
-    if low.size == 1:
-        noises = [NoiseDistribution("staircase", changes * float(high[0] - low[0]), used)]
-    else:
-        noises = [
-            NoiseDistribution("staircase", float(unit), used / (2 * changes))
-            for unit in np.maximum(high, -low)
-        ]
+    unit = forms.noise(epsilon * shares.effect, changes if forms.count == 1 else 2 * changes)
+    grid, steps = forms.steps(guess.middle)
     released, sampling = (forms.sampling(one, changes)[0].tolist() for one in (lifted, square))
     return [
-        (Quantity(0.0, (noise,), (variance,)), expected)
-        for noise, variance, expected in zip(noises, released, sampling, strict=True)
+        (Quantity(0.0, (unit.scaled(size * grid),), (variance,)), expected)
+        for size, variance, expected in zip(steps[0].tolist(), released, sampling, strict=True)
     ]

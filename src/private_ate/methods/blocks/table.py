@@ -12,10 +12,9 @@ from private_ate.domain.column_types import WEIGHTED
 from private_ate.effects.estimate import Estimate, Quantity, merge_outcomes
 from private_ate.effects.quantities import ReleasedSubgroups
 from private_ate.effects.table import AboutArms
-from private_ate.methods.blocks.counts import Counts
 from private_ate.methods.blocks.notes import Words
 from private_ate.methods.blocks.plan import BlocksPlan
-from private_ate.methods.blocks.run import Run
+from private_ate.methods.blocks.run import Counts, Run
 from private_ate.methods.blocks.settings import (
     BlocksArmsSettings,
     BlocksSettings,
