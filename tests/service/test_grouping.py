@@ -6,8 +6,8 @@ import pytest
 from house_people import ALICE, CAROL
 
 from private_ate.errors import LedgerError
-from private_ate.service.vocabulary import BudgetRefusal, Conflict
 from private_ate.service.store.group_commit import Group, _Piece
+from private_ate.service.vocabulary import BudgetRefusal, Conflict
 
 
 def insert(name):
