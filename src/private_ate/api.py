@@ -30,10 +30,9 @@ from private_ate.data.inputs import (
     unasked_outcomes,
 )
 from private_ate.data.missing_rules import Reading, neighbours_note, rule_notes
-from private_ate.domain.column_types import SamplingWeights
+from private_ate.domain.column_types import SamplingWeights, Treatment
 from private_ate.domain.domain import Domain
 from private_ate.domain.outcome import Survival
-from private_ate.domain.treatment import Treatment
 from private_ate.effects.to_release import release_of, tell_rounding
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.engines.open_table import OpenTable, open_table

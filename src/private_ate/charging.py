@@ -21,10 +21,9 @@ from uuid import uuid4
 from private_ate.codec import encode
 from private_ate.data.inputs import Covariates, Outline, settle_names
 from private_ate.data.tables import Columns, schema_of
-from private_ate.domain.column_types import Categories, Interval, label_text
+from private_ate.domain.column_types import Categories, Interval, Treatment, label_text
 from private_ate.domain.domain import Domain
 from private_ate.domain.outcome import Outcome, Survival
-from private_ate.domain.treatment import Treatment
 from private_ate.errors import (
     ArgumentError,
     LedgerError,

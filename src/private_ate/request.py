@@ -7,8 +7,7 @@ from fractions import Fraction
 from typing import Any, Final, TypeVar
 
 from private_ate.arguments import check_analyst, check_name, real_number, settle
-from private_ate.domain.column_types import label_text
-from private_ate.domain.treatment import Treatment
+from private_ate.domain.column_types import Treatment, label_text
 from private_ate.errors import ArgumentError
 from private_ate.parameters import (
     Bounds,

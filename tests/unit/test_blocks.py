@@ -231,7 +231,7 @@ def test_a_number_that_is_not_finite_is_a_public_answer(number, monkeypatch):
 def test_subgroups_of_a_block_are_those_of_their_rows():
     names = {f"x{j}": Interval(0, 1) for j in range(3)}
     domain = Domain(Treatment("t", 1, 0), ("y", Interval(0, 1)), names)
-    from private_ate.domain.subgroups import Cells
+    from private_ate.domain.domain import Cells
 
     halves = Subgroups(Cells.of(domain, ["x2<0.5"]), overall=True)
     groups = blocks(count=3, rows=200)

@@ -30,8 +30,8 @@ from private_ate.data.encoding import encode_arms, encode_covariates
 from private_ate.data.tables import Table
 from private_ate.diagnostics.overlap import count_overlap, effective_size
 from private_ate.domain import Domain, Interval, Outcome, Treatment, label_text
-from private_ate.domain.subgroups import Cells
-from private_ate.domain.treatment import MOST_ARMS
+from private_ate.domain.column_types import MOST_ARMS
+from private_ate.domain.domain import Cells
 from private_ate.engines.local import LocalStudy, Progress
 from private_ate.engines.threads import single_threaded_blas
 from private_ate.models.propensity import PropensityModel, fit_propensity

@@ -75,7 +75,7 @@ from private_ate.domain import (
     Treatment,
     label_text,
 )
-from private_ate.domain.subgroups import Cells
+from private_ate.domain.domain import Cells
 from private_ate.engines.disk_columns import tell_rows
 from private_ate.engines.local import Progress
 from private_ate.engines.spark_table import is_spark_frame

@@ -14,7 +14,7 @@ from private_ate.checking.outcome import missing_rule
 from private_ate.data.parse_values import parse_number
 from private_ate.data.tables import MOST_LABELS
 from private_ate.domain import Binary, Categories, Domain, Interval, label_text, toml_text
-from private_ate.domain.treatment import MOST_ARMS
+from private_ate.domain.column_types import MOST_ARMS
 
 __all__ = ["propose_declaration", "propose_lines"]
 

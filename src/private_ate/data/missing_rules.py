@@ -12,14 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, assert_never, cast
 
 from private_ate.codec import OMITTED, encode
-from private_ate.domain import (
-    Domain,
-    Outcome,
-    SamplingWeights,
-    Survival,
-    Treatment,
-    label_text,
-)
+from private_ate.domain import Domain, Outcome, Survival, label_text
 from private_ate.privacy.levels import Level, has_public_covariates
 
 __all__ = [
@@ -117,53 +110,39 @@ class MissingRules:
 
 def describe_rules(domain: Domain, reading: Reading) -> MissingRules:
     """Return the rules of a reading, without counts."""
+    looks = reading.looks
+    odd = "left out" if reading.leave_out_undeclared else "refused"
+    treatment = f"rows with a missing or undeclared treatment are {odd}"
+    if domain.treatment.other is not None:
+        other = label_text(domain.treatment.other)
+        treatment = f"a missing or undeclared treatment counts as {other!r}, as declared"
+    elif not looks:
+        nobody = "a row with a missing or undeclared treatment takes no part"
+        treatment = nobody if reading.leaves_out else PAPERS_READING
+    number = "number" if looks else "or unreadable number"
+    covariates = (
+        f"a missing {number} counts as its declared value or the middle of its bounds; a missing "
+        "or undeclared label counts as the declared other category, or as none"
+    )
+    if looks:
+        covariates += (
+            "; a column with missing entries has an indicator of them beside it; rows with text in "
+            f"a column of numbers are {odd}"
+        )
+    weights = ""
+    if domain.weights is not None:
+        high = f"{domain.weights.high:g}"
+        weights = (
+            f"rows whose sampling weight is missing or not between 0 and {high} are {odd}"
+            if looks
+            else f"a sampling weight is clipped to the declared bounds, 0 to {high}; a missing "
+            "one counts as 0"
+        )
     return MissingRules(
-        _of_treatment(domain.treatment, reading),
-        _of_covariates(reading) if domain.covariates else "no covariates are used",
+        treatment,
+        covariates if domain.covariates else "no covariates are used",
         outcome_rules(domain.outcomes, reading.level),
-        weights="" if domain.weights is None else _of_weights(domain.weights, reading),
-    )
-
-
-def _of_weights(weights: SamplingWeights, reading: Reading) -> str:
-    if reading.looks:
-        what = "left out" if reading.leave_out_undeclared else "refused"
-        return (
-            f"rows whose sampling weight is missing or not between 0 and {weights.high:g} "
-            f"are {what}"
-        )
-    return (
-        f"a sampling weight is clipped to the declared bounds, 0 to {weights.high:g}; a missing "
-        "one counts as 0"
-    )
-
-
-def _of_treatment(treatment: Treatment, reading: Reading) -> str:
-    if treatment.other is not None:
-        return (
-            f"a missing or undeclared treatment counts as {label_text(treatment.other)!r}, "
-            "as declared"
-        )
-    if reading.looks:
-        what = "left out" if reading.leave_out_undeclared else "refused"
-        return f"rows with a missing or undeclared treatment are {what}"
-    if reading.leaves_out:
-        return "a row with a missing or undeclared treatment takes no part"
-    return PAPERS_READING
-
-
-def _of_covariates(reading: Reading) -> str:
-    labels = "a missing or undeclared label counts as the declared other category, or as none"
-    if not reading.looks:
-        return (
-            "a missing or unreadable number counts as its declared value or the middle of its "
-            f"bounds; {labels}"
-        )
-    what = "left out" if reading.leave_out_undeclared else "refused"
-    return (
-        "a missing number counts as its declared value or the middle of its bounds; "
-        f"{labels}; a column with missing entries has an indicator of them beside it; rows with "
-        f"text in a column of numbers are {what}"
+        weights=weights,
     )
 
 

@@ -2,8 +2,8 @@
 
 Nothing here is ever looked up in private data. A domain comes from a code book, is read from and
 written to TOML, and says how each value becomes a number between 0 and 1. `domain` joins what
-`treatment`, `outcome` and `column_types` declare; `toml` is changed with any
-of them, and `charging.binding_of`, whose texts ledgers keep, is not changed at all.
+`outcome` and `column_types` declare; `toml` is changed with any of them, and `charging.binding_of`,
+whose texts ledgers keep, is not changed at all.
 """
 
 from private_ate.domain.column_types import (
@@ -11,12 +11,12 @@ from private_ate.domain.column_types import (
     Categories,
     Interval,
     SamplingWeights,
+    Treatment,
     label_text,
 )
 from private_ate.domain.domain import Domain, require_one_outcome
 from private_ate.domain.outcome import MissingOutcomes, Outcome, StudyLabel, Survival
 from private_ate.domain.toml import arm_lines, toml_text
-from private_ate.domain.treatment import Treatment
 
 __all__ = [
     "Binary",

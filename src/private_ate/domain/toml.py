@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from private_ate.domain.column_types import Binary, Categories, Interval, SamplingWeights
+from private_ate.domain.column_types import Binary, Categories, Interval, SamplingWeights, Treatment
 from private_ate.domain.outcome import Outcome, StudyLabel, Survival
-from private_ate.domain.treatment import Treatment
 from private_ate.errors import DomainError
 
 __all__ = ["arm_lines", "read_tables", "toml_text", "write_tables"]

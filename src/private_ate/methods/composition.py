@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final, Literal, NamedTuple, TypeVar, cast
 
 from private_ate.domain import Domain, Survival
-from private_ate.domain.subgroups import Cells
+from private_ate.domain.domain import Cells
 from private_ate.errors import ArgumentError
 from private_ate.methods.probability import probability_of
 from private_ate.methods.registry import METHODS, Method, method_named

@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from private_ate.domain.column_types import Treatment
 from private_ate.domain.domain import Domain
-from private_ate.domain.treatment import Treatment
 from private_ate.effects.estimate import Estimate, Quantity
 from private_ate.effects.quantities import ReleasedSubgroups
 from private_ate.effects.table import (

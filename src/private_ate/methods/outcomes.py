@@ -14,7 +14,7 @@ import numpy as np
 
 from private_ate.arrays import Integers
 from private_ate.domain import Domain
-from private_ate.domain.subgroups import Cells
+from private_ate.domain.domain import Cells
 from private_ate.effects.estimate import Estimate, merge_outcomes
 from private_ate.errors import SchemaError
 from private_ate.methods.calibrated.options import CalibratedOptions

@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from private_ate.arrays import Bits
-from private_ate.domain.subgroups import Cells
+from private_ate.domain.domain import Cells
 from private_ate.effects.estimate import Estimate
 from private_ate.effects.quantities import ReleasedSubgroups
 from private_ate.errors import SchemaError

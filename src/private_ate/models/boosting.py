@@ -264,7 +264,8 @@ def leaf_weights(leaves: Codes, weights: Floats, nodes: int) -> Floats:
     for tree in range(trees):
         for i in range(rows):  # two sums in turn: one would wait for itself
             found[i & 1, tree, leaves[tree, i]] += weights[i]
-    return found[0] + found[1]
+    total: Floats = found[0] + found[1]
+    return total
 
 
 @_kernel

@@ -8,13 +8,11 @@ from functools import reduce
 from operator import add
 from typing import TypeVar
 
-import numpy as np
-
 from private_ate.arrays import Floats
 from private_ate.privacy.objective import SUM_ROWS
 from private_ate.study import Added, Block, Summable
 
-__all__ = ["LossSums", "by_chunks", "scatter"]
+__all__ = ["LossSums", "by_chunks"]
 
 S = TypeVar("S", bound=Summable)
 
@@ -53,14 +51,3 @@ def _rows_of(block: Block, start: int, stop: int) -> Block:
         block.arms,
         block.weights[rows],
     )
-
-
-def scatter(start: int, size: int) -> Floats:
-    """Return a fixed number in [0, 1) for each of a run of rows, scattered like random ones.
-
-    Every k-th row would meet any rhythm in the order of rows; the mixing is SplitMix64's.
-    """
-    word = np.arange(start + 1, start + size + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return ((word ^ (word >> np.uint64(31))) >> np.uint64(11)) / 2.0**53

@@ -39,6 +39,7 @@ from private_ate.planning.assumptions import (
     StudySizes,
     describe_shares,
     describe_weights,
+    foresee,
     guess_population,
     made_up_rows,
     read_shares,
@@ -47,7 +48,6 @@ from private_ate.planning.assumptions import (
     spread_of,
 )
 from private_ate.planning.plan import Plan, Planner, Solve, Wanted, make_plan
-from private_ate.planning.survival import foresee
 from private_ate.planning.table import plan_contrasts, plan_subgroups, plan_together
 from private_ate.privacy.levels import Level, has_public_covariates
 from private_ate.request import Request, among_arm, options_for

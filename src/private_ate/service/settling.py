@@ -16,7 +16,7 @@ from typing import Any, Final, Self, cast
 from private_ate.arguments import shown
 from private_ate.charging import Bill, bill_for_columns
 from private_ate.domain import Treatment
-from private_ate.domain.subgroups import Cells
+from private_ate.domain.domain import Cells
 from private_ate.errors import ArgumentError, PrivateAteError
 from private_ate.methods.composition import method_for, refuse_gaps
 from private_ate.methods.options import options_from_values, with_deviations

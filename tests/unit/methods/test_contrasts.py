@@ -12,7 +12,7 @@ from private_ate.effects.estimate import Quantity
 from private_ate.effects.table import ALL_PAIRS, TO_REFERENCE, AboutArms
 from private_ate.methods.effect_tables import estimate_of_quantities
 from private_ate.methods.public_arms import greatest_over_pairs
-from private_ate.methods.published.settings import PublishedLabelArmsSettings
+from private_ate.methods.published.method import PublishedLabelArmsSettings
 from private_ate.privacy.distributions import NoiseDistribution
 from private_ate.release import Contrast
 from private_ate.release.intervals import half_width, noise_draws, noise_half_width

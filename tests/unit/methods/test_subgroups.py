@@ -19,7 +19,7 @@ from private_ate import (
     estimate_ate,
 )
 from private_ate.data.files import read_table
-from private_ate.domain.subgroups import Cells
+from private_ate.domain.domain import Cells
 from private_ate.effects.estimate import Quantity
 from private_ate.effects.quantities import ReleasedSubgroups, RowForm
 from private_ate.engines.local import LocalStudy

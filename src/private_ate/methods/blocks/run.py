@@ -14,7 +14,7 @@ from typing import Final, Self
 import numpy as np
 
 from private_ate.arrays import Bits, Codes, Floats, Integers
-from private_ate.domain.subgroups import Cells
+from private_ate.domain.domain import Cells
 from private_ate.methods.blocks.plan import Ask, BlocksOptions
 from private_ate.methods.composition import options_of
 from private_ate.methods.probability import Probability, probability_of

@@ -26,12 +26,11 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from private_ate.arrays import Bits, Floats, Indices
+from private_ate.arrays import Bits, Floats, Indices, scatter
 from private_ate.errors import ArgumentError
 from private_ate.methods.calibrated.features import FeatureMap, Parts, learn_features
 from private_ate.methods.calibrated.options import CalibratedOptions
 from private_ate.methods.public_arms import FoundArms, count_arms
-from private_ate.models.folds import scatter
 from private_ate.models.propensity import fit_propensity
 from private_ate.request import Request
 from private_ate.study import Added, Block, MatchingStudy, RowWeights, Summable

@@ -19,8 +19,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.special import expit
 
-from private_ate.arrays import Bits, Codes, Floats, Indices
-from private_ate.models.folds import scatter
+from private_ate.arrays import Bits, Codes, Floats, Indices, scatter
 
 if TYPE_CHECKING:
     from private_ate.models.boosting import BoostedTrees

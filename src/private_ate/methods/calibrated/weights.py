@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from private_ate.arrays import Floats, Indices
+from private_ate.arrays import Floats, Indices, scatter
 from private_ate.methods.calibrated.design import (
     ArmProblem,
     Design,
@@ -35,7 +35,6 @@ from private_ate.methods.calibrated.solver import (
     maximize_dual,
     weights_at,
 )
-from private_ate.models.folds import scatter
 from private_ate.privacy.quantization import quantize_weights
 from private_ate.study import Added, Block, MatchingStudy
 

@@ -9,7 +9,8 @@ are, and a method that takes any outcome does the rest. Proof: docs/proofs/survi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Final, cast
@@ -18,8 +19,9 @@ import numpy as np
 
 from private_ate.arrays import Codes, Integers
 from private_ate.domain import Survival
-from private_ate.domain.subgroups import Cells
+from private_ate.domain.domain import Cells
 from private_ate.effects.estimate import Estimate
+from private_ate.effects.of_releases import risk_interval
 from private_ate.methods.calibrated.clipping import DECLARED_RANGE
 from private_ate.methods.calibrated.design import Design, pose
 from private_ate.methods.calibrated.method import error_variances, estimate_quantities
@@ -35,8 +37,9 @@ from private_ate.methods.calibrated.weights import PublicWeights, weigh
 from private_ate.methods.composition import options_of
 from private_ate.methods.registry import Method
 from private_ate.methods.subgroups import estimate_subgroups
-from private_ate.methods.survival.curves import LABEL_SHARE, SAMPLE_SHARE
+from private_ate.methods.survival.curves import LABEL_SHARE, SAMPLE_SHARE, PseudoTable
 from private_ate.methods.survival.first_step import (
+    CurveErrors,
     FirstStep,
     PseudoValues,
     PublicSums,
@@ -46,13 +49,13 @@ from private_ate.methods.survival.first_step import (
     public_kernel,
     release_curves,
 )
-from private_ate.methods.survival.released_curves import note_of, notes_of
 from private_ate.privacy.budget import part_of_epsilon
 from private_ate.privacy.levels import has_public_covariates
 from private_ate.privacy.noise import Noise
 from private_ate.privacy.quantization import WEIGHT_BITS
+from private_ate.release.metadata import Curve, RiskContrast, Risks, SurvivalNote, longer_half
 from private_ate.request import Request
-from private_ate.settings import with_notes
+from private_ate.settings import Facts, with_notes
 from private_ate.study import Block, MatchingStudy
 
 __all__ = ["estimate_survival"]
@@ -64,6 +67,24 @@ _COVERED: Final = (
     "the curves leaves; not unmeasured confounding, nor censoring that depends on what else the "
     "time of the event depends on"
 )
+_FEW_EVENTS: Final = 0.1  # share of an arm below which block effects are skewed
+
+_ASSUMED: Final = (
+    "censoring is taken to tell nothing about the time of the event within an arm{0}; censoring "
+    "that depends on a covariate in opposite directions in the arms biases the effect, and neither "
+    "interval nor band knows it"
+)
+_FLOORED: Final = (
+    "in some arm hardly anybody is still observed at the horizon: the censoring curve was held "
+    "above {0:g}; a shorter horizon tells more"
+)
+_UNADJUSTED: Final = "the survival curves are those of the arms as they are, not adjusted"
+_RARE: Final = (
+    "the released curves show less than 10 % of events in some arm: at sample level the effect on "
+    "such an outcome is drawn towards zero, by up to a half in our tests"
+)
+_SHORTER: Final = "survival at any time up to {0:g} follows from these curves and costs nothing"
+_MERGED: Final = "{0} strata of {1} were merged to {2}, as some were too small for curves"
 
 
 def estimate_survival(
@@ -225,3 +246,112 @@ def _errors_of(weights: PublicWeights, values: PseudoValues, request: Request) -
         rest = values.unit**2 * float(values.second_order[arm])
         found.append((scale * likely + rest, scale * bias))
     return found
+
+
+def curve_of(
+    step: FirstStep, arm: int, horizon: float, coverage: float, *, adjusted: bool
+) -> Curve:
+    """Return an arm's curve with bands for all edges at once and for each."""
+    errors, uncensored = step.errors(arm), step.uncensored(arm)
+    survival, rows = errors.survival, sum(one.cells.effective for one in step.curves[arm])
+    ends = [
+        np.clip(survival + side * half, 0.0, 1.0)
+        for half in (errors.half_all(coverage), errors.half_each(coverage))
+        for side in (-1, 1)
+    ]
+    edges = horizon * np.arange(survival.size) / (survival.size - 1)
+    time, shown, low, high, low_each, high_each, observed = (
+        tuple(one.tolist()) for one in (edges, survival, *ends, uncensored)
+    )
+    at_risk = tuple(round(value) for value in (rows * survival * uncensored).tolist())
+    return Curve(time, shown, low, high, low_each, high_each, observed, at_risk, adjusted)
+
+
+def compare_risks(
+    labels: Sequence[str], risks: Sequence[float], halves: Sequence[float | None]
+) -> tuple[RiskContrast, ...]:
+    """Compare every arm with the reference; ``halves`` are those of the differences' intervals."""
+    found, reference = [], risks[0]
+    for label, risk, half in zip(labels[1:], risks[1:], halves, strict=True):
+        apart, interval, of_ratio = risk - reference, None, None
+        if half is not None:
+            interval = (max(apart - half, -1.0), min(apart + half, 1.0))
+            ends = risk_interval(risk, reference, half)
+            if ends is not None:
+                of_ratio = (ends[0], ends[1] if math.isfinite(ends[1]) else None)
+        ratio = risk / reference if reference > 0 else None
+        found.append(RiskContrast(label, labels[0], apart, interval, ratio, of_ratio))
+    return tuple(found)
+
+
+def risks_of_curves(
+    labels: Sequence[str], errors: Sequence[CurveErrors], coverage: float | None, *, adjusted: bool
+) -> Risks:
+    """Return the risks at the ends of the released curves, and their simulated intervals."""
+    risks = [1.0 - float(one.survival[-1]) for one in errors]
+    halves: list[float | None] = [None] * (len(risks) - 1)
+    if coverage is not None:
+        halves = [
+            float(np.quantile(np.abs(one.errors[:, -1] - errors[0].errors[:, -1]), coverage))
+            for one in errors[1:]
+        ]
+    by_arm = dict(zip(labels, risks, strict=True))
+    return Risks("curves", adjusted, by_arm, compare_risks(labels, risks, halves))
+
+
+def note_of(
+    step: FirstStep, estimate: Estimate, study: MatchingStudy, request: Request
+) -> SurvivalNote:
+    """Return what a release shows beside the effect."""
+    outcome = cast("Survival", study.domain.outcome)
+    labels = study.domain.treatment.coded
+    adjusted = has_public_covariates(request.level) and study.dimension > 0
+    curves = {
+        label: curve_of(step, arm, outcome.horizon, request.coverage, adjusted=adjusted)
+        for arm, label in enumerate(labels)
+    }
+    if request.quantity == "risk":
+        own = estimate.is_adjusted and study.dimension > 0
+        risks = risks_of_sums(estimate, labels, adjusted=own)
+    else:
+        errors = [step.errors(arm) for arm in range(len(labels))]
+        risks = risks_of_curves(labels, errors, request.confidence, adjusted=adjusted)
+    return SurvivalNote(request.quantity, outcome.horizon, step.bins, curves, risks)
+
+
+def risks_of_sums(estimate: Estimate, labels: Sequence[str], *, adjusted: bool) -> Risks:
+    """Return the risks that the second step released, with the intervals of their differences."""
+    if estimate.arms:
+        means = [arm.mean for arm in estimate.arms]
+    else:
+        found = Facts.of(estimate.settings).means
+        means = [] if found is None else [found.control, found.treated]
+    risks = [min(max(mean, 0.0), 1.0) for mean in means if mean is not None]
+    if len(risks) < len(labels):  # only the difference was released
+        only = RiskContrast(labels[-1], labels[0], estimate.ate, estimate.interval, None, None)
+        return Risks("sums", adjusted, {}, (only,))
+    halves = [
+        None if row.interval is None else longer_half(row.effect, row.interval)
+        for row in estimate.rows[: len(labels) - 1]
+    ]
+    by_arm = dict(zip(labels, risks, strict=True))
+    return Risks("sums", adjusted, by_arm, compare_risks(labels, risks, halves))
+
+
+def notes_of(
+    step: FirstStep, tables: Sequence[Sequence[PseudoTable]], outcome: Survival, request: Request
+) -> tuple[str, ...]:
+    """Return what a release says of the curves, by public facts and released numbers alone."""
+    by = outcome.censoring_by
+    notes = [_ASSUMED.format("" if by is None else f" and a stratum of {by}")]
+    notes.append(_SHORTER.format(outcome.horizon))
+    floor = max(one.floor for row in tables for one in row)
+    if min(one.least for row in tables for one in row) < floor:
+        notes.append(_FLOORED.format(floor))
+    if step.counts.strata < step.strata:
+        notes.append(_MERGED.format(step.strata, by, step.counts.strata))
+    if not has_public_covariates(request.level):
+        notes.append(_UNADJUSTED)
+        if min(1 - step.errors(arm).survival[-1] for arm in range(len(tables))) < _FEW_EVENTS:
+            notes.append(_RARE)
+    return tuple(notes)
