@@ -22,7 +22,7 @@ from private_ate.parameters import (
     parameters_of,
 )
 
-_COMMANDS: Final = frozenset({"estimate", "plan", "check", "domain", "ask"})
+_COMMANDS: Final = frozenset({"estimate", "plan"})
 # What the command line calls the parameters that errors name: as the table of parameters has it,
 # unless more is to be said; a column stands for {}.
 _FLAGS: Final = {
