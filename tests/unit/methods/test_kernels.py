@@ -1,26 +1,28 @@
 """What the methods fold over rows can be sent to a cluster: no kernel holds a study."""
 
 import gc
+from dataclasses import replace
 from types import FunctionType, ModuleType
 
 import numpy as np
 import polars as pl
 import pytest
 
-from private_ate import Domain, Interval, Treatment, estimate_ate
+from private_ate import Domain, Interval, Survival, Treatment, estimate_ate
 from private_ate.engines.local import LocalStudy
 
 ROWS = 400
 COVARIATES = {"x": Interval(0, 1), "z": Interval(0, 1)}
 DOMAIN = Domain(Treatment("t", 1, 0), ("y", Interval(0, 10)), COVARIATES)
 ARMS = Domain(Treatment("t", arms=[0, 1, 2]), ("y", Interval(0, 10)), COVARIATES)
+TIMES = replace(DOMAIN, outcome=Survival("y", "e", event_label=1, horizon=8))
 
 
-def table(arms=2):
+def table(arms):
     rng = np.random.default_rng(4)
     return pl.DataFrame(
         {"x": rng.random(ROWS), "z": rng.random(ROWS), "y": 10 * rng.random(ROWS)}
-        | {"t": rng.integers(0, arms, ROWS)}
+        | {"t": rng.integers(0, arms, ROWS), "e": rng.integers(0, 2, ROWS)}
     )
 
 
@@ -61,17 +63,18 @@ def kernels(monkeypatch):
 
 @pytest.mark.parametrize("level", ["label", "sample"])
 @pytest.mark.parametrize(
-    ("arms", "asked"),
+    ("domain", "asked"),
     [
-        (2, {"epsilon": 0.1}),
-        (2, {"epsilon": 20}),
-        (2, {"epsilon": 1, "probability": 0.5, "design": "randomized"}),
-        (2, {"epsilon": 20, "estimand": "ato"}),
-        (3, {"epsilon": 1}),
+        (DOMAIN, {"epsilon": 0.1}),
+        (DOMAIN, {"epsilon": 20}),
+        (DOMAIN, {"epsilon": 1, "probability": 0.5, "design": "randomized"}),
+        (DOMAIN, {"epsilon": 20, "estimand": "ato"}),
+        (ARMS, {"epsilon": 1}),
+        (TIMES, {"epsilon": 1}),
     ],
 )
-def test_no_kernel_holds_the_rows(kernels, level, arms, asked):
-    estimate_ate(table(arms), domain={2: DOMAIN, 3: ARMS}[arms], level=level, seed=1, **asked)
+def test_no_kernel_holds_the_rows(kernels, level, domain, asked):
+    estimate_ate(table(domain.treatment.size), domain=domain, level=level, seed=1, **asked)
 
     assert kernels
     assert [title for title, kernel in kernels if holds_a_study(kernel)] == []
