@@ -183,7 +183,7 @@ def main():
             bare = bare_inserts(folder, seconds / 2)
             posts = load(port, seconds, 8, post)
             bare = np.concatenate([bare, bare_inserts(folder, seconds / 2)])
-            tell("durable posts, 8 clients", posts, seconds, "≥ 10")
+            tell("durable posts, 8 clients", posts, seconds, "≥ 50")
             tell("bare durable inserts, one after another", bare, seconds, "to compare with")
             print(f"posts for each bare insert: {posts.size / bare.size:.2f}")
             token_times_over_http(port, ids)

@@ -47,11 +47,12 @@ quoted_arguments <- function(arguments) {
 # What the program says of flags, said of arguments; the first pattern that fits counts. Every other
 # word is the program's own.
 words_of_r <- c(
+  "\\bCOL=" = "column=",
   " \\(of several outcomes: [^)]*\\)" = "",
   "--outcome-bounds LO HI" = "`outcome_bounds = c(low, high)`",
   "--bounds (\\S+)=LO:HI" = "`bounds = list(\\1 = c(low, high))`",
   "--bounds (\\S+)=0:W" = "`bounds = list(\\1 = c(0, highest))`",
-  "--categories '(\\S+)=a\\|b\\|c'" = "`categories = list(\\1 = c(\"a\", \"b\"))`",
+  "--categories '?(\\S+)=a\\|b\\|c'?" = "`categories = list(\\1 = c(\"a\", \"b\"))`",
   "--arms A,B,C" = "`arms = c(\"a\", \"b\", \"c\")`",
   "--treatment-bins LOW EDGE \\S+ HIGH" = "`treatment_bins = c(low, edge, high)`",
   "--by COLUMN,COLUMN<NUMBER" = "`by = c(\"column\", \"column<number\")`",

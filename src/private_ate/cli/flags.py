@@ -22,11 +22,13 @@ from private_ate.parameters import (
     parameters_of,
 )
 
+_COMMANDS: Final = frozenset({"estimate", "plan"})
 # What the command line calls the parameters that errors name: as the table of parameters has it,
 # unless more is to be said; a column stands for {}.
 _FLAGS: Final = {
     name: " ".join(filter(None, (one.spellings[0], one.metavar)))
     for one in PARAMETERS
+    if not _COMMANDS.isdisjoint(one.interfaces.split())
     for name in (one.name, one.name.replace("_", " "), one.name.replace("_", "-"))
 } | {
     "covariates": "--covariates A,B",

@@ -28,6 +28,7 @@ from private_ate.service.settling import Planned, Settled, job_size, plan_questi
 from private_ate.service.store import catalogue, users
 from private_ate.service.store.catalogue import find_dataset, find_population
 from private_ate.service.store.events import Event, are_two_persons, now, read_events
+from private_ate.service.store.group_commit import Group
 from private_ate.service.store.requests import (
     RequestRow,
     approvers_of,
@@ -75,9 +76,11 @@ class Service:
     manages: bool = True
     limits: Limits = field(default_factory=Limits)
     shares: Shares = field(default_factory=Shares, repr=False, compare=False)
+    group: Group = field(init=False, repr=False, compare=False)
     checks: RecentCheck = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "group", Group(self.store))
         object.__setattr__(self, "checks", RecentCheck(self.store, self.clock))
 
     # What there is ------------------------------------------------------------------------------
@@ -167,14 +170,16 @@ class Service:
             0, 0, 0, 0, 0, "[]", "", "", "",
         )  # fmt: skip
 
-        with self.store.transaction() as execute:
+        def keep(execute: Execute) -> RequestRow:
             if one(execute, "SELECT id FROM service_requests WHERE id = ?", name) is None:
                 self._keep(execute, actor, fresh, question, settled)
             known = find_request(execute, name)
-        if (known.plan, known.dummy, known.dataset) != (fresh.plan, fresh.dummy, fresh.dataset):
-            msg = "this idempotency key was used for another plan; choose a new one"
-            raise Conflict(msg)
-        return known
+            if (known.plan, known.dummy, known.dataset) != (fresh.plan, fresh.dummy, fresh.dataset):
+                msg = "this idempotency key was used for another plan; choose a new one"
+                raise Conflict(msg)
+            return known
+
+        return self.group.run(keep)
 
     def _keep(
         self,

@@ -153,8 +153,9 @@ def compare_arms_as_they_are(
     # Each outcome's mean squared distance from its centre, or of a trial's scores from the effect.
     paid, largest = epsilon * shares.interval, [forms.largest_square(one) for one in centres]
 
+    middle = 0.0 if run.trial is None else found[0][0][0].value
+
     def squared(place: int, block: Block) -> Floats:
-        middle = 0.0 if run.trial is None else found[0][0][0].value
         away = forms.scores(block, centres[place]) - middle
         return np.minimum(away**2 / largest[place], 1.0)
 
@@ -296,10 +297,11 @@ def _release_forms(
 def _sum_forms(run: Run, place: int, forms: Forms, centre: float, grid: float) -> list[int]:
     """Add up the forms of one outcome on a grid, by subgroup."""
     low, high = (end[:, :, None] for end in forms.reach(centre))
+    subgroups = run.subgroups  # a kernel that held the run would hold its views, which stay here
 
     def of_rows(block: Block) -> Floats:
         # Rows of other subgroups add zero: an array as long as a subgroup would show its size.
-        own = run.subgroups.members(block.covariates)[:, None]
+        own = subgroups.members(block.covariates)[:, None]
         rows = np.clip(forms.rows(block, centre), low, high) * own
         found: Floats = rows.reshape(-1, block.arm.size) / grid
         return found

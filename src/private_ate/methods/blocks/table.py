@@ -173,9 +173,9 @@ def _settings(
         "noise_interval_covers": _NOISE_COVERS,
     }
     if weights is not None and counted is not None:
-        worth = float(counted.rows.sum()) * counted.effective_share
+        effective = float(counted.rows.sum()) * counted.effective_share
         mean = weights.high * counted.mean_share
-        shared["private_weights"] = ReleasedWeights(weights.column, weights.high, mean, worth)
+        shared["private_weights"] = ReleasedWeights(weights.column, weights.high, mean, effective)
     if counted is not None and not has_subgroups:
         shared["arm_shares"] = dict(zip(labels, counted.shares[0].tolist(), strict=True))
     if plan is not None:
