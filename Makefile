@@ -106,7 +106,7 @@ test-browser: .venv-all/.installed browser
 # Every benchmark and every experiment at its smallest size; minutes of processor time.
 test-benchmarks: .venv-all/.installed
 	@PRIVATE_ATE_REQUIRE=data,plots,serve,sklearn .ci/timed benchmarks \
-	  $(ALL)/pytest -q -m benchmark -n 2 tests/benchmarks
+	  $(ALL)/pytest -q -m benchmark -n 2 tests/benchmarks tests/unit/experiments
 
 test-dowhy: .venv-all/.installed
 	@PRIVATE_ATE_REQUIRE=dowhy,formats,sklearn .ci/timed DoWhy $(ALL)/pytest -q tests/integrations

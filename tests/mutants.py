@@ -113,7 +113,7 @@ MUTANTS = (
     ),
     Mutant(
         "a sampling weight moves its unit like any other",
-        "methods/calibrated/solver.py",
+        "methods/calibrated/features.py",
         "near - units * price / UNEXPLAINED",
         "near - price / UNEXPLAINED",
         "tests/unit/test_sampling_weights.py",

@@ -73,7 +73,11 @@ SLOW = ("blocks, by covariates", "blocks, private")
 
 
 @pytest.mark.parametrize(
-    "cell", [pytest.param(cell, marks=[pytest.mark.audit] * (cell in SLOW)) for cell in CELLS]
+    "cell",
+    [
+        pytest.param(cell, marks=pytest.mark.audit if cell in SLOW else pytest.mark.coverage_cell)
+        for cell in CELLS
+    ],
 )
 def test_missing_outcomes_leave_no_bias_that_the_interval_would_notice(cell):
     rule, asked = CELLS[cell]
@@ -84,6 +88,7 @@ def test_missing_outcomes_leave_no_bias_that_the_interval_would_notice(cell):
     assert coverage >= LEAST_COVERAGE
 
 
+@pytest.mark.coverage_cell
 @pytest.mark.parametrize("cell", SLOW)
 def test_nor_do_they_where_blocks_adjust(cell):
     rule, asked = CELLS[cell]

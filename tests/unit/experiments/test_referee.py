@@ -203,6 +203,7 @@ def read_rows(path):
         return list(csv.DictReader(stream))
 
 
+@pytest.mark.benchmark
 def test_a_small_referee_leaves_a_page_with_every_part(finished):
     text = (finished.folder / "page.md").read_text(encoding="utf-8")
 
@@ -224,6 +225,7 @@ def test_a_small_referee_leaves_a_page_with_every_part(finished):
         assert part in text
 
 
+@pytest.mark.benchmark
 def test_the_summary_has_coverage_beside_boosted_aipw_and_the_bias_left(finished):
     summary, results = (read_rows(finished.folder / f"{n}.csv") for n in ("summary", "results"))
 
@@ -249,6 +251,7 @@ def test_the_summary_has_coverage_beside_boosted_aipw_and_the_bias_left(finished
     assert first["audited_epsilon"] == "0.5"
 
 
+@pytest.mark.benchmark
 def test_a_new_arm_joins_what_is_there(finished):
     scale = RunSettings(quick=True).scale
     before = {path.name for path in (finished.folder / ".chunks").iterdir()}
@@ -307,6 +310,7 @@ def test_nine_cells_in_ten_is_counted_and_said():
     assert "too few" in said(won.filter(pl.col("draw") < 2))
 
 
+@pytest.mark.benchmark
 def test_audits_are_made_once(tmp_path):
     arm = arm_named("difference-in-means")
     scale = Scale(quick=False, datasets=(), arms=())

@@ -72,6 +72,7 @@ def test_a_run_that_stopped_goes_on_where_it_was(alone, tmp_path):
     assert contents(folder) == contents(alone)
 
 
+@pytest.mark.benchmark
 def test_a_killed_process_loses_nothing_but_time(tmp_path):
     program = f"""
 import time
@@ -110,6 +111,7 @@ def test_half_a_chunk_left_by_a_crash_is_not_taken_for_a_result(alone, tmp_path)
     assert contents(folder) == contents(alone)
 
 
+@pytest.mark.benchmark
 def test_a_fresh_run_computes_everything_anew(tmp_path):
     folder = run_experiment(SMALL, tmp_path, ON_SYNTH).folder
     before = contents(folder)
@@ -163,6 +165,7 @@ def test_the_summary_is_the_mean_and_deviation_of_the_rows(alone):
     assert float(first["relative_error_sd"]) == pytest.approx(statistics.stdev(errors))
 
 
+@pytest.mark.benchmark
 def test_a_quick_end_to_end_run_on_synth_leaves_a_complete_directory(tmp_path):
     fast = replace(
         EXPERIMENTS["end-to-end"],
@@ -216,6 +219,7 @@ def test_memory_is_measured_in_a_process_of_its_own(tmp_path):
     assert "(0.04)" in (report.folder / "page.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.benchmark
 def test_data_that_are_not_here_are_named_on_the_page(tmp_path, monkeypatch):
     from private_ate.experiments import execution as page
 

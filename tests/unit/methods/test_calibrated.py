@@ -23,9 +23,9 @@ from private_ate.engines.local import LocalStudy
 from private_ate.methods.calibrated import design as designs
 from private_ate.methods.calibrated import weights as capped
 from private_ate.methods.calibrated.design import pose
-from private_ate.methods.calibrated.features import UNEXPLAINED
+from private_ate.methods.calibrated.features import UNEXPLAINED, weights_at
 from private_ate.methods.calibrated.pairing import like_pairs
-from private_ate.methods.calibrated.solver import maximize_dual, weights_at
+from private_ate.methods.calibrated.solver import maximize_dual
 from private_ate.methods.calibrated.variance import share_for_variance
 from private_ate.methods.calibrated.weights import choose_cap, settle, try_caps, weigh
 from private_ate.request import Request
@@ -211,11 +211,14 @@ def test_prices_and_sums_by_leaves_are_those_of_the_features():
     price = mapped[rows] @ dual[:-1] + dual[-1]
     weights = weights_at(price, near, units, 1.5)
 
-    parts = features.parts(covariates.T[rows])
+    found = features.weigh(covariates.T, rows, dual, near, units, 1.5)
 
     assert features.trees is not None
-    np.testing.assert_allclose(features.price(parts, dual), price, atol=1e-9)
-    np.testing.assert_allclose(features.add_up(parts, weights), weights @ mapped[rows], atol=1e-8)
+    np.testing.assert_allclose(found.price, price, atol=1e-9)
+    np.testing.assert_allclose(found.weights, weights, atol=1e-9)
+    np.testing.assert_allclose(found.sums, weights @ mapped[rows], atol=1e-8)
+    again = features.add_up(covariates.T, rows, weights)
+    np.testing.assert_allclose(again, weights @ mapped[rows], atol=1e-8)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 7, 400])

@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from private_ate.arrays import Bits, Floats, Indices, scatter
 from private_ate.errors import ArgumentError
-from private_ate.methods.calibrated.features import FeatureMap, Parts, learn_features
+from private_ate.methods.calibrated.features import FeatureMap, learn_features
 from private_ate.methods.calibrated.options import CalibratedOptions
 from private_ate.methods.public_arms import FoundArms, count_arms
 from private_ate.models.propensity import fit_propensity
@@ -272,20 +272,21 @@ def _target_kernel(
         elif request.estimand == "ato":
             chance = questions[1].probability(block.covariates)
             counted = counted * chance * (1 - chance)
-        parts: dict[int, Parts] = {}  # two arms share features
+        everyone, targets = np.arange(block.arm.size), dict[int, Floats]()
         found = []
         for code, features in enumerate(questions):
-            if id(features) not in parts:
-                parts[id(features)] = features.parts(block.covariates)
-            own, inside = parts[id(features)], block.arm == code
-            whom = counted if base is None else np.where(inside, base, 0.0)
-            held, of_arm = np.where(inside & carries, near, 0.0), np.where(inside, units, 0.0)
-            of_members = units[inside & carries]
+            inside = np.flatnonzero(block.arm == code)
+            held = inside[carries[inside]]
+            whom, rows = (counted, everyone) if base is None else (base[inside], inside)
+            if base is not None or id(features) not in targets:  # two arms share features
+                targets[id(features)] = features.add_up(block.covariates, rows, whom)
+            of_arm, of_members = np.where(block.arm == code, units, 0.0), units[held]
             found.append(
                 ArmSums(
-                    float(whom.sum()), features.add_up(own, whom), float(held.sum()),
-                    features.add_up(own, held), float(of_members.sum()),
-                    float(of_members @ of_members), float(of_members.max(initial=0.0)),
+                    float(whom.sum()), targets[id(features)], float(near[held].sum()),
+                    features.add_up(block.covariates, held, near[held]),
+                    float(of_members.sum()), float(of_members @ of_members),
+                    float(of_members.max(initial=0.0)),
                     np.stack([of_arm @ block.covariates, of_arm @ squares]), float(of_arm.sum()),
                 )
             )  # fmt: skip

@@ -19,12 +19,15 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.special import expit
 
-from private_ate.arrays import Bits, Codes, Floats, Indices, scatter
+from private_ate.arrays import Bits, Floats, Indices, scatter
 
 if TYPE_CHECKING:
     from private_ate.models.boosting import BoostedTrees
 
-__all__ = ["LINES", "UNEXPLAINED", "FeatureMap", "Parts", "evidence_of", "learn_features"]
+__all__ = [
+    "LINES", "UNEXPLAINED", "FeatureMap", "PricedRows", "evidence_of", "learn_features",
+    "weights_at",
+]  # fmt: skip
 
 LINES: Final = 1.0  # share of the covariates
 UNEXPLAINED: Final = 0.3
@@ -52,16 +55,12 @@ _STEPS: Final = 25
 _CLIP: Final = 30.0
 
 
-class Parts(NamedTuple):
-    """What features of some rows are made of.
+class PricedRows(NamedTuple):
+    """Prices ``f·λ + μ`` and weights of some rows and, if asked, ``Σ w f`` over them."""
 
-    ``standard`` are standardised covariates, shape (m, k); ``curve`` the line's probability and the
-    hinges of its index; ``leaves`` the node of every tree, shape (trees, m), if there are any.
-    """
-
-    standard: Floats
-    curve: Floats
-    leaves: Codes | None
+    price: Floats
+    weights: Floats
+    sums: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,95 +120,102 @@ class FeatureMap:
         """Return the line's probability of the arm."""
         return np.asarray(expit(self.index(self.standardise(covariates))))
 
-    def parts(self, covariates: Floats) -> Parts:
-        """Return what the features of some rows are made of."""
-        standard = self.standardise(covariates)
-        index = self.index(standard)
-        curve = np.column_stack([expit(index), index_terms(index, self.knots)])
-        split = None if self.trees is None else self.trees.leaves(self.split_columns(standard))
-        return Parts(standard, curve, split)
-
     def split_columns(self, standard: Floats) -> Floats:
         """Return what trees split on: covariates and the products that differ most, (k, m)."""
         columns = np.ascontiguousarray(standard.T)
         left, right = self.left[:PRODUCTS], self.right[:PRODUCTS]
         return np.concatenate([columns, columns[left] * columns[right]])
 
-    def dense(self, parts: Parts) -> Floats:
-        """Return the terms of some rows, shape (m, q)."""
-        standard, curve, _ = parts
+    def dense(self, standard: Floats) -> Floats:
+        """Return the terms of rows with these standardised covariates, shape (m, q)."""
+        index = self.index(standard)
         return np.column_stack(
             [
-                standard, curve[:, :1], standard[:, self.left] * standard[:, self.right],
-                standard[:, self.squares] ** 2, curve[:, 1:],
+                standard, expit(index), standard[:, self.left] * standard[:, self.right],
+                standard[:, self.squares] ** 2, index_terms(index, self.knots),
             ]
         )  # fmt: skip
 
     def map(self, covariates: Floats) -> Floats:
         """Return the features of some rows, shape (m, p)."""
-        parts = self.parts(covariates)
-        dense = (self.dense(parts) - self.mean) * self.factor
-        if parts.leaves is None:
+        standard = self.standardise(covariates)
+        dense = (self.dense(standard) - self.mean) * self.factor
+        if self.trees is None:
             return np.asarray(dense)
         from private_ate.models.boosting import gather_leaves  # numba loads here
 
-        return np.column_stack([dense, gather_leaves(parts.leaves, self.table) - self.middle])
+        leaves = self.trees.leaves(self.split_columns(standard))
+        return np.column_stack([dense, gather_leaves(leaves, self.table) - self.middle])
 
-    def price(self, parts: Parts, dual: Floats) -> Floats:
-        """Return ``f·λ + μ`` of some rows at a dual point, shape (m,).
+    def weigh(  # noqa: PLR0913  # a dual point, and what weights stay near to
+        self,
+        covariates: Floats,
+        rows: Indices,
+        dual: Floats,
+        near: Floats,
+        units: Floats,
+        cap: float,
+        *,
+        least: float = 0.0,
+        adding: bool = True,
+    ) -> PricedRows:
+        """Return prices, weights and, if asked, their sums of some rows of a block at (λ, μ).
 
-        Products and squares are a quadratic form of the covariates, leaves a number per leaf: no
-        matrix of features is made.
+        ``near`` and ``units`` are those of the rows.
         """
-        standard, curve, leaves = parts
         count = self.mean.size
         slopes, directions = self.factor * dual[:count], dual[count:-1]
-        linear, chance, products, squares, knots = self._kinds(slopes)
-        price = standard @ linear + curve @ np.concatenate([chance, knots])
-        price += dual[-1] - self.mean @ slopes - self.middle @ directions
-        if products.size + squares.size:
-            form = np.zeros((self.columns.size, self.columns.size))
-            form[self.left, self.right] = products
-            form[self.squares, self.squares] = squares
-            price += np.einsum("ij,ij->i", standard @ form, standard)
-        if leaves is not None:
-            from private_ate.models.boosting import leaf_values
+        constant = dual[-1] - self.mean @ slopes - self.middle @ directions
+        if self.trees is None:
+            dense = self.dense(self.standardise(covariates[rows]))
+            price = dense @ slopes + constant
+            weights = weights_at(price, near, units, cap, least)
+            return PricedRows(price, weights, self._centred(weights, weights @ dense))
+        from private_ate.methods.calibrated.passes import Terms, pass_over  # numba loads here
 
-            price += leaf_values(leaves, self.table @ directions)
-        return np.asarray(price)
+        trees = self.trees
+        terms = Terms(
+            self.columns, self.center, self.deviation, self.line, self.left, self.right,
+            self.squares, self.knots, trees.column, trees.edge, trees.tree, trees.mask, trees.node,
+        )  # fmt: skip
+        price, weights = np.full(rows.size, constant), np.empty(rows.size)
+        sums, held = pass_over(
+            covariates, rows, terms, slopes, self.table @ directions, near, units / UNEXPLAINED,
+            least, cap, price, weights, adding,
+        )  # fmt: skip
+        if not adding:
+            return PricedRows(price, weights, sums)
+        moved = held.ravel() @ self.table.reshape(held.size, -1) - weights.sum() * self.middle
+        return PricedRows(price, weights, np.concatenate([self._centred(weights, sums), moved]))
 
-    def add_up(self, parts: Parts, weights: Floats) -> Floats:
-        """Return ``Σ w f`` over some rows, shape (p,)."""
-        standard, curve, leaves = parts
-        sums, curves = weights @ standard, weights @ curve
-        quadratic = np.zeros(0)
-        if self.left.size + self.squares.size:
-            form = (standard * weights[:, None]).T @ standard
-            quadratic = np.concatenate([form[self.left, self.right], np.diag(form)[self.squares]])
-        terms = np.concatenate([sums, curves[:1], quadratic, curves[1:]])
-        dense = (terms - weights.sum() * self.mean) * self.factor
-        if leaves is None:
-            return np.asarray(dense)
-        from private_ate.models.boosting import leaf_weights
-
-        held = leaf_weights(leaves, weights, self.table.shape[1]).ravel()
-        directions = held @ self.table.reshape(held.size, -1)
-        return np.concatenate([dense, directions - weights.sum() * self.middle])
+    def add_up(self, covariates: Floats, rows: Indices, weights: Floats) -> Floats:
+        """Return ``Σ w f`` over some rows of a block, shape (p,)."""
+        nowhere, still = np.zeros(self.size + 1), np.zeros(rows.size)
+        # The copy is contiguous and may be written to, as the other weights that are compiled for.
+        own = weights.copy()
+        return self.weigh(covariates, rows, nowhere, own, still, np.inf, least=-np.inf).sums
 
     def rare_shares(self, covariates: Floats, *, own: bool) -> Floats:
         """Return the share of each row's leaves in which the arm, or the others, are rare."""
-        leaves = self.parts(covariates).leaves
-        if leaves is None:
+        if self.trees is None:
             return np.zeros(len(covariates))
         from private_ate.models.boosting import leaf_values
 
+        leaves = self.trees.leaves(self.split_columns(self.standardise(covariates)))
         found = leaf_values(leaves, self.rare[int(own)].astype(np.float64))
         return np.asarray(found / len(leaves))
 
-    def _kinds(self, terms: Floats) -> list[Floats]:
-        """Split numbers of dense terms by kind."""
-        sizes = [self.columns.size, 1, self.left.size, self.squares.size]
-        return np.split(terms, np.cumsum(sizes))
+    def _centred(self, weights: Floats, terms: Floats) -> Floats:
+        """Return the weighted sums of dense features from those of their terms."""
+        return np.asarray((terms - weights.sum() * self.mean) * self.factor)
+
+
+def weights_at(
+    price: Floats, near: Floats, units: Floats, cap: float, least: float = 0.0
+) -> Floats:
+    """Return the weights ``clip(u − s·price/r, least, A)`` for prices ``f·λ + μ``, shape (m,)."""
+    weights: Floats = np.clip(near - units * price / UNEXPLAINED, least, cap)
+    return weights
 
 
 def learn_features(covariates: Floats, member: Floats, *, linear: bool) -> FeatureMap:
@@ -231,7 +237,7 @@ def learn_features(covariates: Floats, member: Floats, *, linear: bool) -> Featu
         np.zeros((2, 0, 0), dtype=np.bool_), covariates.shape[1],
     )  # fmt: skip
     if linear:
-        return _scaled(plain, plain.dense(plain.parts(covariates)))
+        return _scaled(plain, plain.dense(standard))
     evidence = evidence_of(standard, member)
     share = BLIND + (1 - BLIND) * evidence
     keep = max(PRODUCTS, min(member.size // _ROWS_PER_PRODUCT, _MOST_PRODUCTS))
@@ -242,7 +248,7 @@ def learn_features(covariates: Floats, member: Floats, *, linear: bool) -> Featu
         plain, left=left, right=right, squares=np.flatnonzero(wide), knots=knots,
         share=share, evidence=evidence,
     )  # fmt: skip
-    scaled = _scaled(terms, terms.dense(terms.parts(covariates)))
+    scaled = _scaled(terms, terms.dense(standard))
     return _with_leaves(scaled, terms.split_columns(standard), member)
 
 

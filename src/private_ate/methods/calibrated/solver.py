@@ -17,12 +17,12 @@ from typing import Final, TypeVar
 import numpy as np
 
 from private_ate.arrays import Floats
-from private_ate.methods.calibrated.features import UNEXPLAINED
+from private_ate.methods.calibrated.features import UNEXPLAINED, weights_at
 from private_ate.study import Added
 
 __all__ = [
     "TOLERANCE", "Ascent", "DualSums", "Solution", "ascend", "climb", "curvature_of", "dual_sums",
-    "maximize_dual", "weights_at",
+    "maximize_dual",
 ]  # fmt: skip
 
 K = TypeVar("K", bound=Hashable)
@@ -57,12 +57,6 @@ class Solution:
 
 Ascent = Generator[Floats, DualSums, Solution]
 """An ascent of a dual: it asks for the sums at one point after the other, and never sees a row."""
-
-
-def weights_at(price: Floats, near: Floats, units: Floats, cap: float) -> Floats:
-    """Return the weights ``clip(u − s·price/r, 0, A)`` for prices ``f·λ + μ``, shape (m,)."""
-    weights: Floats = np.clip(near - units * price / UNEXPLAINED, 0.0, cap)
-    return weights
 
 
 def dual_sums(

@@ -22,7 +22,7 @@ from private_ate.methods.calibrated.design import (
     fold_with_base,
     members_of,
 )
-from private_ate.methods.calibrated.features import LINES, UNEXPLAINED, Parts
+from private_ate.methods.calibrated.features import LINES, UNEXPLAINED, PricedRows, weights_at
 from private_ate.methods.calibrated.solver import (
     TOLERANCE,
     Ascent,
@@ -33,7 +33,6 @@ from private_ate.methods.calibrated.solver import (
     curvature_of,
     dual_sums,
     maximize_dual,
-    weights_at,
 )
 from private_ate.privacy.quantization import quantize_weights
 from private_ate.study import Added, Block, MatchingStudy
@@ -73,10 +72,10 @@ class WeightSums(Added):
 
 
 class _ArmRows(NamedTuple):
-    """Rows of a block that carry weight in an arm, and what their weights are made of."""
+    """Rows of a block that carry weight in an arm, and what their weights stay near to."""
 
+    block: Block
     rows: Indices
-    parts: Parts
     near: Floats
     units: Floats
 
@@ -85,8 +84,7 @@ class _ArmRows(NamedTuple):
         """Pick an arm's rows from a public block."""
         rows = np.flatnonzero((block.arm == problem.code) & members_of(block))
         near = problem.level * design.near(block, base)[rows]
-        parts = problem.features.parts(block.covariates[rows])
-        return cls(rows, parts, near, design.units(block)[rows])
+        return cls(block, rows, near, design.units(block)[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,19 +119,26 @@ class ArmWeights:
 
     def of(self, found: _ArmRows) -> Floats:
         """Return the weights of an arm's rows, from 0 to the cap."""
-        price = self.problem.features.price(found.parts, self.dual)
-        weights = weights_at(price, found.near, found.units, self.cap)
-        return (1.0 - self.cut) * (weights + self.lift * (self.cap - weights))
+        return self._priced(found, adding=False).weights
 
-    def add_up(self, block: Block, found: _ArmRows) -> WeightSums:
+    def add_up(self, found: _ArmRows) -> WeightSums:
         """Return what the weights of an arm's rows add up to."""
-        weights = self.of(found)
+        _, weights, sums = self._priced(found, adding=True)
         return WeightSums(
             float(weights @ weights),
             int(quantize_weights(weights).max(initial=0)),
-            self.problem.features.add_up(found.parts, weights),
-            weights @ block.covariates[found.rows],
+            sums,
+            weights @ found.block.covariates[found.rows],
         )
+
+    def _priced(self, found: _ArmRows, *, adding: bool) -> PricedRows:
+        """Return ``(1 − cut)(w + lift(A − w))``, which is a clipped line of the price like w."""
+        kept, lift, cap = 1.0 - self.cut, self.lift, self.cap
+        return self.problem.features.weigh(
+            found.block.covariates, found.rows, self.dual,
+            kept * (found.near + lift * (cap - found.near)), kept * (1.0 - lift) * found.units,
+            kept * cap, least=kept * lift * cap, adding=adding,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +320,7 @@ def settle(public: MatchingStudy, design: Design, chosen: Sequence[CapPoint]) ->
 
     def kernel(block: Block, base: Floats | None) -> Sums[WeightSums]:
         return Sums(
-            tuple(arm.add_up(block, _ArmRows.of(design, block, base, arm.problem)) for arm in arms)
+            tuple(arm.add_up(_ArmRows.of(design, block, base, arm.problem)) for arm in arms)
         )
 
     found = fold_with_base(public, design.base, kernel).of
@@ -343,11 +348,10 @@ def _solve(
     def kernel(block: Block, base: Floats | None, points: dict[int, Floats]) -> Sums[DualSums]:
         found = []
         for code, dual in points.items():
-            features = design.arms[code].features
             rows = _ArmRows.of(design, block, base, design.arms[code])
-            price = features.price(rows.parts, dual)
-            weights = weights_at(price, rows.near, rows.units, caps[code])
-            sums = features.add_up(rows.parts, weights)
+            price, weights, sums = design.arms[code].features.weigh(
+                block.covariates, rows.rows, dual, rows.near, rows.units, caps[code]
+            )
             found.append(dual_sums(price, rows.near, rows.units, weights, sums))
         return Sums(tuple(found))
 
