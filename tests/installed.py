@@ -9,6 +9,7 @@ import sys
 import sysconfig
 import warnings
 from importlib import import_module
+from importlib.machinery import PathFinder
 from importlib.metadata import packages_distributions, requires
 from importlib.resources import files
 from pathlib import Path
@@ -37,7 +38,10 @@ def installed_with(extra):
 
 
 class NotInstalled:
-    """An import hook: packages that would not be installed are not found."""
+    """A finder in place of Python's own: packages that would not be installed are not found.
+
+    Others may ask whether a package is there, so it answers None and raises nothing.
+    """
 
     def __init__(self, extra):
         brought = installed_with(extra)
@@ -47,11 +51,15 @@ class NotInstalled:
             if brought.isdisjoint(map(canonicalize_name, homes))
         }
 
-    def find_spec(self, name, *_):
-        """Refuse as Python does where nothing of that name is installed."""
+    def find_spec(self, name, path=None, target=None):
+        """Find a module as Python does, unless its package would not be installed."""
         if name.partition(".")[0] in self.names:
-            msg = f"No module named {name!r}"
-            raise ModuleNotFoundError(msg, name=name)
+            return None
+        return PathFinder.find_spec(name, path, target)
+
+    def find_distributions(self, *context):
+        """Find what is installed as Python does."""
+        return PathFinder.find_distributions(*context)
 
 
 def use_plain():
@@ -203,7 +211,7 @@ def use_spark():
 if __name__ == "__main__":
     extra = sys.argv[1]
     hook = NotInstalled("" if extra == "plain" else extra)
-    sys.meta_path.insert(0, hook)
+    sys.meta_path[sys.meta_path.index(PathFinder)] = hook
     try:
         import_module("pip._internal")
     except ModuleNotFoundError:
